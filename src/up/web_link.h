@@ -1,0 +1,8 @@
+/* The link to the web page, asked of the relay once the fleet is up. */
+#ifndef UP_WEB_LINK_H
+#define UP_WEB_LINK_H
+
+/* Prints it, or why there is none; nothing when the page is off. Waits two seconds at most. */
+void web_link_print(void);
+
+#endif
