@@ -1,0 +1,35 @@
+/*
+ * The in-tray: files that a person sends. They come out of a pipe, which the front fills; this room alone writes them down,
+ * the rooms below see the folder read-only. What a name here holds never changes: a file appears whole, under a name that
+ * was free.
+ *
+ *   coming   in ".coming-N" (no file that is sent begins with a dot): what arrives is written, up to its size
+ *   there    exactly its size came and the pipe ended: renamed, answered with its place, told in the chat
+ *   gone     too much, too little, an error, nothing for INTRAY_WAIT_S: removed, answered with why
+ *
+ * What a crash left coming is removed at the next start.
+ */
+#ifndef AGENT_INTRAY_H
+#define AGENT_INTRAY_H
+
+#include "agent/agent.h"
+#include "base/err.h"
+
+enum {
+    INTRAY_COMING_MAX = 8, /* at once */
+    INTRAY_FILES_MAX = 4096,
+    INTRAY_WAIT_S = 60
+};
+#define INTRAY_BYTES_MAX (UINT64_C(8) << 30) /* of all files in it */
+#define INTRAY_SPARE                                                                                         \
+    (UINT64_C(1280)                                                                                          \
+     << 20) /* what stays free on the disk: more than its default reserve, at which who writes is frozen */
+
+/* dir: where this room has the folder; shown: where those below see it, for words. */
+err_t intray_open(struct agent *a, const char *dir, const char *shown, struct intray **ret);
+void intray_free(struct intray *t);
+
+/* A desk_put, whose pipe is taken. An error is its answer; else desk_order_end comes later. */
+err_t intray_take(struct intray *t, struct msg *desk_put);
+
+#endif
