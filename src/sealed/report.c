@@ -1,0 +1,194 @@
+#include "sealed/report.h"
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/fs.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+enum { FINDINGS_SHOWN = 20, REACHED_SHOWN = 12, OUTBOX_MS = 60 * 1000 };
+
+static void size_text(char out[32], uint64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    size_t u = 0;
+    for (; v >= 1024 && u + 1 < COUNT(units); u++)
+        v /= 1024;
+    snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+/* Numbers of the kernel's: nothing in them is the room's own text. */
+static void say_reached(const struct nft_seen *s, struct buf *out) {
+    for (size_t i = 0; i < s->nreached && i < REACHED_SHOWN; i++) {
+        const struct nft_reached *r = &s->reached[i];
+        bool six = strchr(r->address, ':') != NULL;
+        buf_printf(out, "            %s %s%s%s:%u, %" PRIu64 " times\n", r->proto, six ? "[" : "", r->address,
+                   six ? "]" : "", r->port, r->packets);
+    }
+    if (s->nreached > REACHED_SHOWN)
+        buf_printf(out, "            and %zu more\n", s->nreached - REACHED_SHOWN);
+}
+
+static void say_network(const struct reached *n, struct buf *out) {
+    char sent[32], came[32];
+    size_text(sent, n->sent_bytes);
+    size_text(came, n->came_bytes);
+    if (n->sent)
+        buf_printf(out,
+                   "  network   sent %" PRIu64 " packets (%s) to the internet, %" PRIu64 " came back (%s)",
+                   n->sent, sent, n->came, came);
+    else
+        buf_adds(out, "  network   nothing went out");
+    if (n->refused)
+        buf_printf(out, "; %" PRIu64 " packets to local addresses were refused", n->refused);
+    buf_adds(out, "\n");
+    say_reached(&n->seen, out);
+}
+
+struct inventory {
+    uint64_t files, bytes, others;
+};
+
+static bool take_stock(void *ctx, const struct collect_entry *e) {
+    struct inventory *i = ctx;
+    if (S_ISREG(e->st.st_mode)) {
+        i->files++;
+        i->bytes += (uint64_t)e->st.st_size;
+    } else if (!S_ISDIR(e->st.st_mode))
+        i->others++;
+    return true;
+}
+
+err_t report_outbox(const struct outbox_place *box, struct buf *out) {
+    struct inventory have = {0};
+    struct collect_sum sum;
+    char size[32];
+    static const struct collect_how how = {.each = take_stock, .ms = OUTBOX_MS};
+    TRY(err_wrap(collect_walk_as(box->fd, &how, &have, &sum), "the outbox"));
+    if (!sum.entries && !sum.skipped && !sum.cut) {
+        buf_adds(out, "  outbox    empty\n");
+        return NULL;
+    }
+    size_text(size, have.bytes);
+    buf_printf(out, "  outbox    %" PRIu64 " files, %s", have.files, size);
+    if (have.others)
+        buf_printf(out, ", %" PRIu64 " links or other things that are no files", have.others);
+    if (sum.skipped > sum.cut)
+        buf_printf(out, ", %" PRIu64 " not looked at (too deep, a path too long, or not readable)",
+                   sum.skipped - sum.cut);
+    if (sum.cut)
+        buf_adds(out, ", and more: not all was looked at (too many entries, or it took too long)");
+    buf_adds(out, ", untrusted: ");
+    escape_text(out, ESCAPE_LINE, box->path, strlen(box->path));
+    buf_adds(out, "\n            (read it with `agent-cage outbox ls`, `cat`, `pack`, and open no link in it "
+                  "by hand)\n");
+    return NULL;
+}
+
+static void say_changes(const struct aftermath *a, const char *path, struct buf *out) {
+    char shown[300];
+    escape_into(shown, sizeof shown, ESCAPE_LINE, path, strlen(path));
+    if (!a->changed && !a->gone && !a->n && !a->skipped && !a->cut) {
+        buf_printf(out, "  project   nothing in %s changed\n", shown);
+        return;
+    }
+    buf_printf(out, "  project   %" PRIu64 " files changed or new", a->changed);
+    if (a->gone)
+        buf_printf(out, ", %" PRIu64 " gone", a->gone);
+    if (!a->n) {
+        buf_adds(out, ", none that runs by itself\n");
+    } else {
+        buf_printf(out, "; what could run later, as you (%" PRIu64 "):\n", a->n + a->more);
+    }
+    aftermath_print(a, "    ", FINDINGS_SHOWN, out);
+    buf_printf(out,
+               "  %s is untrusted from now on: look before you build, open or enter it or run git in it\n",
+               shown);
+}
+
+static char *last_path(const char *lib, const struct project *p) {
+    struct stat st;
+    if (fstat(p->fd, &st))
+        return NULL;
+    return xasprintf("%s/last/%x-%x-%llx", lib, major(st.st_dev), minor(st.st_dev),
+                     (unsigned long long)st.st_ino);
+}
+
+/* The whole list, for `agent-cage aftermath DIR`. */
+static err_t keep(const char *lib, const struct project *p, const struct aftermath *a) {
+    own_free char *dir = xasprintf("%s/last", lib), *path = last_path(lib, p);
+    own_buf struct buf text = {0};
+    char when[CLOCK_ISO_MAX];
+    TRY(fs_dir(dir, 0, 0, 0700));
+    clock_iso(when, clock_wall_ms());
+    buf_printf(&text,
+               "after the sealed run or session that ended %s: %" PRIu64 " files changed or new, %" PRIu64
+               " gone, %" PRIu64 " could run later\n",
+               when, a->changed, a->gone, a->n + a->more);
+    aftermath_print(a, "  ", 0, &text);
+    return path ? fs_write(path, text.p, text.len, 0, 0, 0600) : NULL;
+}
+
+err_t report_project(const char *lib, const char *path, const struct project *p,
+                     const struct aftermath_before *before, struct buf *out) {
+    struct aftermath a = {0};
+    TRY(aftermath_find(p->fd, before, &a));
+    say_changes(&a, path, out);
+    err_t e = keep(lib, p, &a);
+    aftermath_close(&a);
+    return e;
+}
+
+static err_t say_kept(struct sealed_run *r, struct buf *out) {
+    char shown[300];
+    own_buf struct buf diff = {0};
+    struct store s = {.upper = -1};
+    escape_into(shown, sizeof shown, ESCAPE_LINE, r->path, strlen(r->path));
+    TRY(store_open(&r->ground, &r->project, &s));
+    err_t e = store_diff(&s, &r->project, &diff);
+    size_t lines = 0;
+    for (const char *p = buf_text(&diff); (p = strchr(p, '\n')); p++)
+        lines++;
+    if (!e && !lines) {
+        buf_adds(out, "  project   untouched, and no change is waiting\n");
+        e = store_drop(&s);
+    } else if (!e)
+        buf_printf(out,
+                   "  project   untouched; %zu changes wait: agent-cage aftermath %s --diff, then --take "
+                   "PATH… or --drop\n",
+                   lines, shown);
+    store_close(&s);
+    return e;
+}
+
+err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, FILE *to) {
+    char span[CLOCK_SPAN_MAX];
+    own_buf struct buf out = {0};
+    clock_span(span, span_ms);
+    buf_printf(&out, "agent-cage: sealed run %s, %s\n", ended, span);
+    say_network(&r->reached, &out);
+    err_t e = report_outbox(&r->outbox, &out);
+    if (!e)
+        e = r->kept.place >= 0 ? say_kept(r, &out)
+                               : report_project(r->ground.lib, r->path, &r->project, &r->before, &out);
+    if (!r->limits)
+        buf_adds(&out, "  limits    memory, processors and number of processes were not limited: podman of "
+                       "an ordinary user "
+                       "cannot on cgroup v1\n");
+    fwrite(out.p, 1, out.len, to);
+    outbox_forget(&r->outbox);
+    return e;
+}
+
+err_t report_last(const struct ground *g, const struct project *p, char **ret) {
+    own_free char *path = last_path(g->lib, p);
+    own_buf struct buf text = {0};
+    TRY(fs_read(path ? path : "", 64 << 20, &text));
+    *ret = buf_take(&text);
+    return NULL;
+}

@@ -1,0 +1,147 @@
+#include "sealed/session.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/ids.h"
+#include "base/own.h"
+#include "base/paths.h"
+#include "sealed/aftermath.h"
+#include "sealed/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static err_t lock(const char *dir, int *ret) {
+    own_free char *path = xasprintf("%s/.lock", dir);
+    TRY(fs_dir(dir, 0, 0, 0700));
+    return fs_lock(path, ret);
+}
+
+bool sealed_session_open(const char *dir) {
+    own_free char *path = xasprintf("%s/before", dir);
+    return access(path, F_OK) == 0;
+}
+
+int64_t sealed_session_age_ms(const char *dir) {
+    own_free char *path = xasprintf("%s/before", dir);
+    struct stat st;
+    if (stat(path, &st))
+        return 0;
+    int64_t age = clock_wall_ms() - (st.st_mtim.tv_sec * INT64_C(1000) + st.st_mtim.tv_nsec / 1000000);
+    return age > 0 ? age : 0;
+}
+
+char *sealed_session_outbox(const char *dir) {
+    own_free char *path = xasprintf("%s/outbox", dir);
+    char *line = NULL;
+    own_err err_t none = fs_read_line(path, &line);
+    return none ? NULL : line;
+}
+
+/* A fresh one, and its path written down. */
+static err_t make_outbox(const struct sealed_session *s, const struct project *p, const char *path,
+                         struct outbox_place *ret) {
+    char when[CLOCK_STAMP_MAX];
+    clock_stamp(when, clock_wall_ms());
+    own_free char *name = xasprintf("%s-%s", s->agent, when);
+    TRY(outbox_make_in(s->home, s->owner, name, p->uid, p->gid, ret));
+    own_free char *line = xasprintf("%s\n", ret->path);
+    err_t e = fs_write(path, line, strlen(line), 0, 0, 0600);
+    if (e)
+        outbox_place_close(ret);
+    return e;
+}
+
+/* The one of this session; a new one when it was taken away meanwhile. */
+static err_t find_outbox(const struct sealed_session *s, const struct project *p, bool goes_on,
+                         struct outbox_place *ret) {
+    own_free char *path = xasprintf("%s/outbox", s->dir), *line = NULL;
+    own_err err_t none = goes_on ? fs_read_line(path, &line) : NULL;
+    own_err err_t gone = line ? outbox_open(line, ret) : NULL;
+    if (line && !gone)
+        return NULL;
+    return make_outbox(s, p, path, ret);
+}
+
+static err_t look(const struct sealed_session *s, const struct project *p) {
+    own_free char *path = xasprintf("%s/before", s->dir);
+    struct aftermath_before before = {0};
+    TRY(aftermath_look(p->fd, &before));
+    err_t e = aftermath_keep(&before, path);
+    aftermath_free(&before);
+    return e;
+}
+
+err_t sealed_session_begin(const struct sealed_session *s, const struct project *p,
+                           struct outbox_place *ret) {
+    own_fd int held = -1;
+    TRY(lock(s->dir, &held));
+    bool goes_on = sealed_session_open(s->dir);
+    TRY(find_outbox(s, p, goes_on, ret));
+    err_t e = goes_on ? NULL : look(s, p);
+    if (e)
+        outbox_place_close(ret);
+    return e;
+}
+
+static err_t say_outbox(const char *dir, struct buf *out) {
+    own_free char *path = xasprintf("%s/outbox", dir), *line = NULL;
+    struct outbox_place box;
+    TRY(fs_read_line(path, &line));
+    TRY(outbox_open(line, &box));
+    err_t e = report_outbox(&box, out);
+    outbox_forget(&box);
+    outbox_place_close(&box);
+    return e;
+}
+
+static err_t say_project(const char *dir, const char *path, const char *lib, struct buf *out) {
+    own_free char *kept = xasprintf("%s/before", dir);
+    struct aftermath_before before = {0};
+    struct project p;
+    TRY(aftermath_recall(kept, &before));
+    err_t e = project_again(path, MODE_SEALED, &p);
+    if (!e) {
+        e = report_project(lib, path, &p, &before, out);
+        project_close(&p);
+    }
+    aftermath_free(&before);
+    return e;
+}
+
+err_t sealed_session_end(const char *dir, const char *project, const char *lib, struct buf *out) {
+    own_fd int held = -1;
+    TRY(lock(dir, &held));
+    err_t box = say_outbox(dir, out), changes = say_project(dir, project, lib, out);
+    if (box)
+        buf_printf(out, "  outbox    could not be looked at: %s\n", err_text(box));
+    if (changes)
+        buf_printf(out, "  project   untrusted from now on, and it could not be looked at: %s\n",
+                   err_text(changes));
+    err_free(box);
+    err_free(changes);
+    return NULL;
+}
+
+err_t sealed_session_forget(const char *dir) {
+    return fs_remove(dir);
+}
+
+err_t sealed_session_home(uid_t uid, char **ret, uid_t *ret_owner) {
+    own_free char *dir = ids_home(uid), *home = dir ? path_of("%s", dir) : NULL,
+                  *real = home ? realpath(home, NULL) : NULL;
+    struct stat st;
+    if (real && real[1] && !stat(real, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid) {
+        *ret = TAKE(real);
+        *ret_owner = uid;
+        return NULL;
+    }
+    own_free char *root = path_of("/root");
+    TRY(fs_dirs(root));
+    *ret = TAKE(root);
+    *ret_owner = 0;
+    return NULL;
+}
