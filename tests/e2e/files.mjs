@@ -1,0 +1,134 @@
+// Files both ways, over a whole fleet: into the in-tray, out of the outbox, and what of them is refused.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import crypto from 'node:crypto';
+import { Fleet } from './lib/fleet.mjs';
+
+const fleet = await Fleet.start();
+fleet.new('pod');
+fleet.new('bare', '--mode', 'bare');
+
+const here = fleet.path('here');
+fs.mkdirSync(here);
+const big = crypto.randomBytes(5 * 2 ** 20 + 7);
+fs.writeFileSync(`${here}/big file.bin`, big);
+fs.writeFileSync(`${here}/note.txt`, 'hello\n');
+
+const run = (...args) => fleet.cage({ cwd: here }, ...args);
+const inbox = { pod: '/inbox', bare: fleet.path('run/agent-cage/mnt/bare/inbox') };
+const outbox = { pod: '/outbox', bare: fleet.path('run/agent-cage/mnt/bare/outbox') };
+
+// mount(2) with MS_REMOUNT|MS_BIND: writable
+const REMOUNT = `import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True); ` +
+    `sys.exit(os.strerror(ctypes.get_errno()) if libc.mount(None, sys.argv[1].encode(), None, 4096 | 32, None) else 0)`;
+
+for (const name of ['pod', 'bare']) {
+    test(`${name}: a file arrives whole; executor and harness read it, and can neither change nor replace it`, () => {
+        const sent = run('send', name, '--file', './big file.bin');
+        assert.equal(sent.status, 0, sent.stderr);
+        const place = `${inbox[name]}/big file.bin`;
+        assert.equal(sent.stdout, `${place}\n`);
+        const sum = fleet.exec(name, 'sha256sum', place);
+        assert.equal(sum.stdout.split(' ')[0], crypto.createHash('sha256').update(big).digest('hex'), sum.stderr);
+        for (const attack of ['echo x >"$1"', 'rm -f "$1"', 'mv "$1" "$1.2"', 'chmod 777 "$1"', 'ln "$1" "$1.3"', 'touch "$(dirname "$1")/new"',
+            'ln -s /etc "$(dirname "$1")/l"', `python3 -c '${REMOUNT}' "$(dirname "$1")"`, 'cp "$1" /tmp/a && chmod +x "$1"']) {
+            const done = fleet.exec(name, 'bash', '-c', attack, '-', place);
+            assert.notEqual(done.status, 0, `${attack}: ${done.stdout}`);
+            assert.match(done.stderr, /Read-only|denied|permitted|Operation not|busy/, attack);
+        }
+        // In the harness room, as its process sees it.
+        const pid = fleet.part('harness', name).pid;
+        assert.equal(fs.statSync(`/proc/${pid}/root${place}`).uid, fleet.uidBase(name) + 55000);
+        const mount = fs.readFileSync(`/proc/${pid}/mountinfo`, 'utf8').split('\n').map(l => l.split(' ')).find(f => f[4] === inbox[name]);
+        for (const flag of ['ro', 'noexec', 'nosuid', 'nodev'])
+            assert.ok(mount[5].split(',').includes(flag), `${flag}: ${mount[5]}`);
+    });
+
+    test(`${name}: a taken name gets a number, the message says where the file is, the chat shows it`, () => {
+        assert.equal(run('send', name, '--file', 'note.txt').stdout, `${inbox[name]}/note.txt\n`);
+        const sent = run('send', name, 'cat <<"E"\nlook at this', '--file', 'note.txt', '--wait');
+        assert.match(sent.stdout, new RegExp(`\\[file: ${inbox[name]}/note-2\\.txt\\]`), sent.stderr);
+        assert.equal(fleet.exec(name, 'cat', `${inbox[name]}/note-2.txt`).stdout, 'hello\n');
+        const chat = fleet.cage({ input: `/use ${name}\n/file ${here}/note.txt\n` }, 'chat', name).stdout;
+        assert.match(chat, /terminal:0 sent a file, 6 bytes: .*\/note-3\.txt/);
+    });
+
+    test(`${name}: a file is fetched whole, over no other`, () => {
+        const made = fleet.sh(name, `head -c 3M /dev/urandom >${outbox[name]}/out.bin && sha256sum <${outbox[name]}/out.bin`);
+        assert.equal(made.status, 0, made.stderr);
+        assert.equal(run('get', name, 'out.bin', '--to', `${name}.bin`).status, 0);
+        assert.equal(crypto.createHash('sha256').update(fs.readFileSync(`${here}/${name}.bin`)).digest('hex'), made.stdout.split(' ')[0]);
+        assert.equal(fs.statSync(`${here}/${name}.bin`).mode & 0o7777, 0o600);
+        const again = run('get', name, 'out.bin', '--to', `${name}.bin`);
+        assert.equal(again.status, 125);
+        assert.match(again.stderr, /File exists/);
+        assert.equal(fleet.cage({ raw: true }, 'get', name, 'out.bin', '--to', '-').stdout.length, 3 * 2 ** 20);
+    });
+
+    test(`${name}: a file that is called "-" is saved under that name, not shown`, () => {
+        assert.equal(fleet.sh(name, `printf '\\033]0;x' >${outbox[name]}/-`).status, 0);
+        const got = run('get', name, '-');
+        assert.equal(got.stdout, '-\n', got.stderr);
+        assert.equal(fs.readFileSync(`${here}/-`, 'utf8'), '\x1b]0;x');
+        fs.unlinkSync(`${here}/-`);
+    });
+
+    test(`${name}: traps in the outbox are refused at once, and leave no file`, () => {
+        fleet.sh(name, `cd ${outbox[name]} && ln -s /etc/passwd link && ln -sf /proc/self/environ magic && mkfifo fifo && mkdir folder &&
+            echo x >one && ln one two && truncate -s 2147483649 large && touch "$(printf 'a\\033[2Jb')"; python3 -c '
+import socket; socket.socket(socket.AF_UNIX).bind("sock")'; cd .. && rm -rf elsewhere && true`);
+        const names = ['link', 'magic', 'fifo', 'folder', 'one', 'two', 'large', 'sock', '..', '../project', '/etc/passwd', 'a\x1b[2Jb', '.', ''];
+        for (const file of names) {
+            const began = Date.now();
+            const got = run('get', name, file, '--to', 'trap');
+            assert.equal(got.status, 126, `${file}: ${got.stderr}`);
+            assert.ok(Date.now() - began < 30_000);
+            assert.ok(!got.stderr.includes('\x1b'));
+            assert.ok(!fs.existsSync(`${here}/trap`));
+        }
+        assert.equal(run('get', name, 'missing').status, 127);
+        assert.equal(fleet.sh(name, `rm -rf ${outbox[name]} 2>/dev/null; ls ${outbox[name]}; true`).status, 0);
+    });
+}
+
+test('what is not sent: no regular file, a hostile name, more than 2 GiB', () => {
+    fs.symlinkSync('/dev/zero', `${here}/zero`);
+    fs.writeFileSync(`${here}/a\x1b[2Jb`, 'x');
+    fs.writeFileSync(`${here}/.hidden`, 'x');
+    fs.writeFileSync(`${here}/large`, '');
+    fs.truncateSync(`${here}/large`, 2 ** 31 + 1);
+    for (const file of ['zero', 'a\x1b[2Jb', '.hidden', 'large', '/']) {
+        const sent = run('send', 'pod', '--file', file);
+        assert.equal(sent.status, 126, `${file}: ${sent.stderr}`);
+        assert.ok(!sent.stderr.includes('\x1b'));
+    }
+    assert.equal(run('send', 'pod', '--file', 'nothing').status, 127);
+    assert.equal(run('send', 'pod').status, 2);
+    assert.equal(run('send', 'nobody', '--file', 'note.txt').status, 127);
+});
+
+test('in-tray and outbox are their rooms\' own on the host, and go with the agent', () => {
+    for (const [folder, room] of [['inbox', 50000], ['outbox', 60000]]) {
+        const st = fs.statSync(fleet.path('var/lib/agent-cage/agents/pod', folder));
+        assert.equal(st.uid, fleet.uidBase('pod') + room);
+        assert.equal(st.mode & 0o7777, 0o700);
+    }
+    assert.equal(fleet.exec('bare', 'cat', fleet.path('var/lib/agent-cage/agents/pod/inbox/note.txt')).status, 1);
+    assert.equal(fleet.exec('bare', 'ls', fleet.path('var/lib/agent-cage/agents/bare/inbox')).status, 2);
+    fleet.must('rm', 'pod');
+    assert.ok(!fs.existsSync(fleet.path('var/lib/agent-cage/agents/pod')));
+});
+
+test('a sealed agent takes no files, and its outbox is its session\'s', () => {
+    const project = fleet.path('project');
+    fs.mkdirSync(project);
+    fs.chownSync(project, 12345, 12345);
+    fleet.new('shut', '--mode', 'sealed', '--project', project);
+    const sent = run('send', 'shut', '--file', 'note.txt');
+    assert.equal(sent.status, 126, sent.stderr);
+    assert.match(sent.stderr, /sealed agent takes no files/);
+    assert.equal(fleet.sh('shut', 'echo result >/outbox/r.txt; ls -A /inbox').stdout, ''); // a place in the image, nothing on it
+    assert.ok(!/ \/inbox /.test(fleet.exec('shut', 'cat', '/proc/self/mountinfo').stdout));
+    assert.equal(run('get', 'shut', 'r.txt', '--to', '-').stdout, 'result\n');
+});
