@@ -110,19 +110,24 @@ void client_close(struct client *c) {
     own_closep(&c->fd);
 }
 
-err_t client_ask(struct client *c, struct msg *m) {
-    m->front_list.cookie = ++c->last_cookie;
-    return err_wrap(seq_send(c->fd, m), "ask the fleet");
-}
-
-err_t client_say(struct client *c, const struct msg *m) {
-    return err_wrap(seq_send(c->fd, m), "tell the fleet");
-}
-
 static err_t left(err_t why) {
     err_free(why);
     return err_new(EXIT_FAILED,
                    "the fleet hung up: it was stopped or is restarting; `agent-cage status` tells");
+}
+
+static err_t tell(struct client *c, const struct msg *m) {
+    err_t e = seq_send(c->fd, m);
+    return e && e->errnum == EPIPE ? left(e) : err_wrap(e, "tell the fleet");
+}
+
+err_t client_ask(struct client *c, struct msg *m) {
+    m->front_list.cookie = ++c->last_cookie;
+    return tell(c, m);
+}
+
+err_t client_say(struct client *c, const struct msg *m) {
+    return tell(c, m);
 }
 
 err_t client_next(struct client *c, int timeout_ms, struct msg *ret, bool *ret_got) {

@@ -170,7 +170,7 @@ err_t packet_send(int fd, const struct packet *p, bool *ret_sent) {
     while (n < 0 && errno == EINTR);
     *ret_sent = n >= 0;
     if (n < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS)
-        return err_sys(errno, "send");
+        return err_sys(errno == ECONNRESET ? EPIPE : errno, "send");
     return NULL;
 }
 

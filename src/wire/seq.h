@@ -42,8 +42,8 @@ err_t packet_make(const struct msg *m, struct packet *ret);
 void packet_free(struct packet *p);
 #define own_packet __attribute__((cleanup(packet_free)))
 
-/* *ret_sent false: the socket is full (EAGAIN), try again when it is writable. EINTR is retried. No SIGPIPE.
- */
+/* *ret_sent false: the socket is full (EAGAIN), try again when it is writable. EINTR is retried. No SIGPIPE. errnum EPIPE:
+ * nobody is there any more, also where the kernel says ECONNRESET (the peer left something unread, or never accepted). */
 err_t packet_send(int fd, const struct packet *p, bool *ret_sent);
 
 /* Blocking send of one message. */

@@ -67,17 +67,17 @@ async function kills(times, random, only) {
 
 /**
  * The last word about a message: done, refused, unknown, or none when the sender was left without one. Between the death of
- * a warden and the next one there is no fleet to take a message, which the command says first thing.
+ * a warden and the next one there is no fleet to take a message, nor while a relay is held back, which the command says first thing.
  */
 function verdict(done) {
-    if (done.status === 125 && /^agent-cage: no fleet is up/.test(done.stderr))
+    if (done.status === 125 && /^agent-cage: (no fleet is up|the relay does not come back)/.test(done.stderr))
         return 'refused';
     const kinds = done.stdout.split('\n').filter(Boolean).map(l => JSON.parse(l).kind);
     return { report: 'done', refused: 'refused', unknown: 'unknown' }[kinds.pop()] ?? 'none';
 }
 
 /** What `send` says when it is left without a last word. */
-const LEFT = /^agent-cage: (whether the message was taken is unknown: .+|its report could not be read: .+|the manager went away and has not come back: whether it took the message is not known)$/m;
+const LEFT = /^agent-cage: (whether the message was taken is unknown: .+|its report could not be read: .+|the fleet did not answer within \d+ s; `agent-cage log \w+` tells whether the message was taken|the manager went away and has not come back: whether it took the message is not known)$/m;
 
 async function settled() {
     for (const name of AGENTS) {

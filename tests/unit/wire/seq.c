@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "wire/seq.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,6 +111,22 @@ static void nobody_there(void **state) {
     assert_int_equal(f->status, EXIT_NOTFOUND);
 }
 
+/* What its backlog held when the listener ended, the kernel resets: the same as any other peer that has gone. */
+static void never_accepted(void **state) {
+    (void)state;
+    own_free char *path = xasprintf("%s/s", dir);
+    own_fd int listener = -1, client = -1;
+    good(seq_listen(path, 0600, &listener));
+    good(seq_connect(path, &client));
+    own_closep(&listener);
+    struct msg m = {.type = MSG_op_ping};
+    for (int i = 0; i < 2; i++) {
+        own_err err_t e = seq_send(client, &m);
+        assert_non_null(e);
+        assert_int_equal(e->errnum, EPIPE);
+    }
+}
+
 static void nothing_there_yet(void **state) {
     (void)state;
     int pair[2];
@@ -126,8 +143,8 @@ static void nothing_there_yet(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(listens_where_it_is_told), T(long_paths), T(removes_nothing_but_sockets), T(nobody_there),
-        T(nothing_there_yet),
+        T(listens_where_it_is_told), T(long_paths),        T(removes_nothing_but_sockets), T(nobody_there),
+        T(never_accepted),           T(nothing_there_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
