@@ -12,24 +12,60 @@ static struct bytes path_of_target(struct bytes target) {
     return (struct bytes){target.p, query ? (size_t)(query - target.p) : target.len};
 }
 
-static bool has(struct bytes b, const char *part) {
-    return b.p && memmem(b.p, b.len, part, strlen(part));
+/* What asks a model, and what tells which there are. The rest of a vendor's API is its owner's: files, stored answers, batches of
+ * other programs; and it spends what no answer tells the figures of. */
+static const struct {
+    enum vendor vendor;
+    const char *method, *path; /* of GET also HEAD, and what is below */
+} passes[] = {
+    {ANTHROPIC, "POST", "/v1/messages"},
+    {ANTHROPIC, "POST", "/v1/messages/count_tokens"},
+    {ANTHROPIC, "GET", "/v1/models"},
+    {OPENAI, "POST", "/v1/responses"},
+    {OPENAI, "POST", "/v1/responses/compact"},
+    {OPENAI, "POST", "/v1/chat/completions"},
+    {OPENAI, "POST", "/v1/completions"},
+    {OPENAI, "POST", "/v1/embeddings"},
+    {OPENAI, "GET", "/v1/models"},
+};
+
+/* "/" and one plain name: no dots at its beginning, nothing that is written as %XX. */
+static bool is_name_below(struct bytes rest) {
+    static const char set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:";
+    if (rest.len < 2 || rest.p[0] != '/' || rest.p[1] == '.')
+        return false;
+    for (size_t i = 1; i < rest.len; i++)
+        if (!memchr(set, rest.p[i], sizeof set - 1))
+            return false;
+    return true;
 }
 
-/* "/v1/" and plain names behind it: no dots alone, no empty parts, nothing that is written as %XX. */
-static bool is_api_path(struct bytes path) {
-    if (path.len < 5 || memcmp(path.p, "/v1/", 4))
-        return false;
-    for (size_t i = 0; i < path.len; i++)
-        if (!memchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/:", path.p[i], 68))
-            return false;
-    return !has(path, "//") && !has(path, "/.");
+static bool may_pass(enum vendor vendor, struct bytes method, struct bytes path) {
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        bool get = !strcmp(passes[i].method, "GET");
+        size_t n = strlen(passes[i].path);
+        if (passes[i].vendor != vendor ||
+            !(head_is(method, passes[i].method) || (get && head_is(method, "HEAD"))) || path.len < n ||
+            memcmp(path.p, passes[i].path, n))
+            continue;
+        if (path.len == n || (get && is_name_below((struct bytes){path.p + n, path.len - n})))
+            return true;
+    }
+    return false;
+}
+
+static bool holds(struct bytes value, struct bytes placeholder) {
+    return placeholder.len && memmem(value.p, value.len, placeholder.p, placeholder.len);
+}
+
+static bool is_credential(const struct header *h) {
+    return head_is(h->name, "authorization") || head_is(h->name, "x-api-key");
 }
 
 /* A program of a session that is over may still be on its way out: what it holds is nobody's credential, here or upstream. */
 static bool is_of_another_session(const struct swap_rules *r, const struct header *h) {
     enum { HEAD = sizeof PLACEHOLDER_HEAD - 1, LEN = HEAD + PLACEHOLDER_DIGITS };
-    if (!(head_is(h->name, "authorization") || head_is(h->name, "x-api-key")) || h->value.len < LEN)
+    if (!is_credential(h) || h->value.len < LEN)
         return false;
     const char *at = h->value.p + h->value.len - LEN;
     if (memcmp(at, PLACEHOLDER_HEAD, HEAD))
@@ -40,29 +76,34 @@ static bool is_of_another_session(const struct swap_rules *r, const struct heade
     return r->placeholder.len != LEN || memcmp(at, r->placeholder.p, LEN);
 }
 
+/* Somebody's account at the same vendor would be a way out for what an agent without a network has. */
+static bool is_strange(const struct swap_rules *r, const struct header *h) {
+    return r->login != LOGIN_NONE && is_credential(h) && !holds(h->value, r->placeholder);
+}
+
 enum gate_error swap_judge(const struct swap_rules *r, const struct head *h) {
     bool more;
     struct vendor_place place = vendor_place(r->upstream->vendor, r->login);
-    bool method = head_is(h->method, "GET") || head_is(h->method, "HEAD") || head_is(h->method, "POST");
-    if (!method || !is_api_path(path_of_target(h->target)))
+    if (!may_pass(r->upstream->vendor, h->method, path_of_target(h->target)))
         return GATE_NOT_HERE;
     if (h->upgrades)
         return GATE_UPGRADE;
-    for (size_t i = 0; i < h->n; i++)
+    head_find(h, place.header, &more);
+    if (more)
+        return GATE_BAD;
+    for (size_t i = 0; i < h->n; i++) {
         if (is_of_another_session(r, &h->headers[i]))
             return GATE_ENDED;
-    head_find(h, place.header, &more);
-    return more ? GATE_BAD : GATE_ERRORS;
+        if (is_strange(r, &h->headers[i]))
+            return GATE_STRANGE;
+    }
+    return GATE_ERRORS;
 }
 
 static bool equals(struct bytes value, const char *before, struct bytes placeholder) {
     size_t n = strlen(before);
     return value.len == n + placeholder.len && !strncasecmp(value.p, before, n) &&
            !memcmp(value.p + n, placeholder.p, placeholder.len);
-}
-
-static bool holds(struct bytes value, struct bytes placeholder) {
-    return placeholder.len && memmem(value.p, value.len, placeholder.p, placeholder.len);
 }
 
 static void add(struct buf *out, struct bytes b) {

@@ -12,6 +12,8 @@ static const struct {
     [GATE_NOT_LOGGED_IN] = {401, "Unauthorized", "authentication_error", "invalid_request_error",
                             "invalid_api_key"},
     [GATE_ENDED] = {401, "Unauthorized", "authentication_error", "invalid_request_error", "invalid_api_key"},
+    [GATE_STRANGE] = {401, "Unauthorized", "authentication_error", "invalid_request_error",
+                      "invalid_api_key"},
     [GATE_RENEWING] = {503, "Service Unavailable", "api_error", "server_error", "log_in_renewed"},
     [GATE_OVER_BUDGET] = {429, "Too Many Requests", "rate_limit_error", "insufficient_quota",
                           "insufficient_quota"},
@@ -28,10 +30,6 @@ struct vendor_place vendor_place(enum vendor v, enum login l) {
     if (v == ANTHROPIC && l == LOGIN_KEY)
         return (struct vendor_place){"x-api-key", ""};
     return (struct vendor_place){"authorization", "Bearer "};
-}
-
-unsigned gate_status(enum gate_error what) {
-    return errors[what].status;
 }
 
 static char *body_of(enum vendor v, enum gate_error what, const char *text) {

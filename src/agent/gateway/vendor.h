@@ -8,9 +8,10 @@
 enum gate_error {
     GATE_NOT_LOGGED_IN,
     GATE_ENDED,    /* the placeholder of a session that is over */
+    GATE_STRANGE,  /* another credential than this session's */
     GATE_RENEWING, /* the log-in is being renewed: the same request is good again in a moment */
     GATE_OVER_BUDGET,
-    GATE_NOT_HERE, /* a path or a method that is not this API's */
+    GATE_NOT_HERE, /* a path or a method that does not pass */
     GATE_BAD,      /* a request that is refused as it is */
     GATE_UPGRADE,  /* another protocol was asked for */
     GATE_NO_UPSTREAM,
@@ -28,7 +29,5 @@ struct vendor_place vendor_place(enum vendor v, enum login l);
 /* A whole response with the error as this vendor's programs know it. to_head: without its body. */
 void vendor_error(struct buf *out, enum vendor v, enum gate_error what, const char *text, bool to_head,
                   bool close);
-
-unsigned gate_status(enum gate_error what);
 
 #endif
