@@ -46,7 +46,8 @@ static void on_part_secret_end(void *ctx, struct link *l, struct msg *m) {
     (void)l;
     struct ward *d = ctx;
     const struct msg_part_secret_end *q = &m->part_secret_end;
-    from_operator_auth_end(d->w, q->cookie, q->status, q->text.p);
+    if (d->kind == WARD_AGENT)
+        from_operator_auth_end(d->box, q->cookie, q->status, q->text.p);
 }
 
 static void on_part_lost(void *ctx, struct link *l, struct msg *m) {

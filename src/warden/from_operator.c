@@ -321,13 +321,13 @@ static void on_op_auth(void *ctx, struct link *l, struct msg *m) {
     snprintf(o->auth_name, sizeof o->auth_name, "%s", b->conf.name);
 }
 
-void from_operator_auth_end(struct warden *w, uint64_t cookie, uint64_t status, const char *text) {
+void from_operator_auth_end(const struct box *b, uint64_t cookie, uint64_t status, const char *text) {
     if (cookie == SEALED_TOKEN_COOKIE && status)
-        log_warn("a sealed agent does not take the sealed-token: %s", text);
+        log_warn("%s does not take the sealed-token: %s", b->conf.name, text);
     if (cookie == SEALED_TOKEN_COOKIE) /* nobody asked */
         return;
-    for (struct asker *o = w->operators->first; o; o = o->next) {
-        if (o->auth != cookie)
+    for (struct asker *o = b->w->operators->first; o; o = o->next) {
+        if (o->auth != cookie || strcmp(o->auth_name, b->conf.name) != 0)
             continue;
         char line[700];
         snprintf(line, sizeof line, "%s: %s", o->auth_name, text);

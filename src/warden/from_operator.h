@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+struct box;
 struct warden;
 
 err_t from_operator_open(struct warden *w);
@@ -18,8 +19,8 @@ void from_operator_close(struct warden *w);
 /* Relay or manager changed: who waits for them is answered. */
 void from_operator_settle(struct warden *w);
 
-/* The agent's room took a credential, or refused it. */
-void from_operator_auth_end(struct warden *w, uint64_t cookie, uint64_t status, const char *text);
+/* The agent's room of this box took a credential, or refused it; about another's it has no word. */
+void from_operator_auth_end(const struct box *b, uint64_t cookie, uint64_t status, const char *text);
 
 /* An agent's room died: who waits for its answer is answered. */
 void from_operator_agent_died(struct warden *w, const char *name);

@@ -5,6 +5,7 @@
 #include "base/paths.h"
 #include "wire/seq.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -234,6 +235,34 @@ static void makes_and_removes_a_bare_agent(void **state) {
     close(manager);
 }
 
+/* Whether a credential was taken is the word of the room that it went to, and nobody else's. */
+static void believes_the_room_that_was_asked(void **state) {
+    (void)state;
+    char text[1025];
+    int op = world_operator(&w);
+    if (op_new(op, "anna", "bare", text))
+        fail_msg("%s", text);
+    pid_t agent = world_pid(&w, "anna.agent");
+    kill(agent, SIGSTOP); /* it takes its time */
+    struct msg m = {.type = MSG_op_auth};
+    m.op_auth.agent = bytes_of("anna");
+    m.op_auth.kind = bytes_of("");
+    m.op_auth.credential = bytes_of("not-a-real-credential");
+    say(op, &m);
+    world_script(&w, "forger", true);
+    pid_t relay = world_pid(&w, "relay");
+    kill(relay, SIGKILL);
+    assert_int_equal(poll(&(struct pollfd){op, POLLIN, 0}, 1, 2500), 0);
+    assert_int_not_equal(world_pid(&w, "relay"), relay); /* it has forged by now */
+    kill(agent, SIGKILL);
+    assert_int_equal(op_end(op, text), EXIT_FAILED);
+    assert_non_null(strstr(text, "died before it answered"));
+    world_script(&w, "forger", false);
+    kill(world_pid(&w, "relay"), SIGKILL);
+    assert_int_equal(op_rm(op, "anna", text), EXIT_OK);
+    close(op);
+}
+
 static void does_not_keep_what_does_not_start(void **state) {
     (void)state;
     char text[1025];
@@ -285,6 +314,7 @@ int main(int argc, char **argv) {
         T(keeps_heads),
         T(takes_over_what_lives),
         T(makes_and_removes_a_bare_agent),
+        T(believes_the_room_that_was_asked),
         T(does_not_keep_what_does_not_start),
         T(holds_a_crash_loop_and_says_so_once),
     };

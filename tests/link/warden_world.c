@@ -93,6 +93,22 @@ _Noreturn static void lie(void) {
     }
 }
 
+/* Speaks the protocol, and answers questions that were asked of others. */
+_Noreturn static void forge(void) {
+    for (;;) {
+        own_fd int fd = accept4(PART_CONTROL, NULL, NULL, SOCK_CLOEXEC);
+        struct msg hello = {.type = MSG_part_hello}, m = {.type = MSG_part_secret_end};
+        hello.part_hello.fingerprint = msg_fingerprint();
+        hello.part_hello.part = bytes_of("relay");
+        m.part_secret_end.text = bytes_of("forged");
+        bool said = fd >= 0 && !seq_send(fd, &hello);
+        while (said && m.part_secret_end.cookie++ < 8)
+            said = !seq_send(fd, &m);
+        for (char end; said && recv(fd, &end, 1, 0) > 0;)
+            continue;
+    }
+}
+
 bool world_is_part(int argc, char **argv, int *ret) {
     const char *name = strrchr(argv[0], '/');
     if (strcmp(name ? name + 1 : argv[0], "agent-cage") != 0 || argc < 3 || paths_open())
@@ -100,6 +116,10 @@ bool world_is_part(int argc, char **argv, int *ret) {
     if (!strcmp(argv[1], "relay") && scripted("liar")) {
         fcntl(PART_CONTROL, F_SETFL, 0);
         lie();
+    }
+    if (!strcmp(argv[1], "relay") && scripted("forger")) {
+        fcntl(PART_CONTROL, F_SETFL, 0);
+        forge();
     }
     struct fake f = {event_base_new(), argv[1], NULL};
     static const struct part_ops ops = {.on_link = on_link, .on_go = on_go};
@@ -145,7 +165,7 @@ static void account(const char *part) {
 
 /* What a test that failed half-way left on the machine. */
 static void sweep(void) {
-    static const char *const agents[] = {"bert", "carl", "dora"};
+    static const char *const agents[] = {"anna", "bert", "carl", "dora"};
     for (size_t i = 0; i < COUNT(agents); i++)
         for (int room = 0; room < ROOM_COUNT; room++) {
             own_free char *name =

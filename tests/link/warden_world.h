@@ -33,7 +33,7 @@ void world_run_warden(struct world *w);
 void world_kill_warden(struct world *w);
 
 /* A behaviour of the fakes from their next start on: "liar" (the relay says a wrong hello), "crash" (the executor ends at
- * once). */
+ * once), "forger" (the relay answers what the agents' rooms were asked). */
 void world_script(struct world *w, const char *word, bool on);
 
 /* A link that one of the parts was given. */
