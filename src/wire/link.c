@@ -4,6 +4,7 @@
  * its own end.
  */
 #include "wire/link.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "wire/seq.h"
 
@@ -242,10 +243,12 @@ void *link_ctx(const struct link *l) {
 }
 
 void link_flush(struct link *l, int timeout_ms) {
-    while (l->first && !l->over) {
+    int64_t end = clock_mono_ns() + timeout_ms * INT64_C(1000000);
+    for (int64_t left = 1; l->first && !l->over && left > 0; left = end - clock_mono_ns()) {
         push(l);
-        struct pollfd p = {l->fd, POLLOUT, 0};
-        if (l->first && poll(&p, 1, timeout_ms) <= 0)
-            return;
+        if (event_pending(l->again, EV_TIMEOUT, NULL)) /* the socket would take it, and does not */
+            poll(NULL, 0, AGAIN_MS);
+        else
+            poll(&(struct pollfd){l->fd, POLLOUT, 0}, l->first != NULL, (int)(left / 1000000));
     }
 }

@@ -1,4 +1,5 @@
 /* A link under load: order, bounds, back-pressure, descriptors, and ends in every place where one can come. */
+#include "base/clock.h"
 #include "base/own.h"
 #include "wire/link.h"
 #include "wire/seq.h"
@@ -305,6 +306,32 @@ static void flush_sends_the_last_word(void **state) {
     assert_int_equal(b.refused, 0);
 }
 
+/* A peer that takes a little now and then does not hold a last word for longer than it may take. */
+static void flush_ends_in_time(void **state) {
+    (void)state;
+    static char text[90000];
+    int pair[2];
+    assert_null(seq_pair(pair));
+    memset(text, 'x', sizeof text);
+    a.link = link_new(base, pair[0], LINK_relay_manager, true, &ops, &a);
+    for (int i = 0; i < 40; i++)
+        assert_null(exec_with(text, sizeof text));
+    pid_t slow = fork();
+    for (; !slow; poll(NULL, 0, 50)) {
+        enum seq_got got;
+        own_msg struct msg m = {0};
+        own_err err_t e = seq_recv(pair[1], &m, &got);
+        if (e || got == SEQ_END)
+            _exit(0);
+    }
+    int64_t start = clock_mono_ns();
+    link_flush(a.link, 200);
+    assert_in_range((clock_mono_ns() - start) / 1000000, 150, 1000);
+    kill(slow, SIGKILL);
+    waitpid(slow, NULL, 0);
+    close(pair[1]);
+}
+
 static void unhandled_or_unsayable(void **state) {
     (void)state;
     join(LINK_operator_warden);
@@ -331,6 +358,7 @@ int main(void) {
         T(a_handler_may_free_its_link),
         T(end_comes_once_and_from_the_loop),
         T(flush_sends_the_last_word),
+        T(flush_ends_in_time),
         T(unhandled_or_unsayable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
