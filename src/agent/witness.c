@@ -1,6 +1,7 @@
 #include "agent/witness.h"
 #include "base/escape.h"
 #include "base/own.h"
+#include "cage/shells.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,19 +107,18 @@ void witness_tool(struct witness *w, const struct msg_turn_event *e) {
     snprintf(t->call, sizeof t->call, "%s", call);
 }
 
-/* A shell's text: the last word behind "-c" and its like. NULL: no shell's. */
-static const struct bytes *shell_text(const struct list *argv) {
-    static const char *const shells[] = {"sh", "bash", "dash", "zsh"};
-    const char *slash = argv->n ? strrchr(argv->v[0].p, '/') : NULL;
-    const char *name = !argv->n ? "" : slash ? slash + 1 : argv->v[0].p;
-    bool shell = false;
-    for (size_t i = 0; i < COUNT(shells); i++)
-        shell |= !strcmp(name, shells[i]);
-    return shell && argv->n > 2 ? &argv->v[argv->n - 1] : NULL;
+/* What is compared of a command: the last word behind a shell's "-c" and its like; of what was asked for past the shims, whose
+ * names are shells' and git's, the program. NULL: git, or a shell without such words. */
+static const struct bytes *text_of(const struct list *argv) {
+    const char *word = argv->n ? argv->v[0].p : "", *slash = strrchr(word, '/');
+    bool git = !strncmp(slash ? slash + 1 : word, "git", 3);
+    if (argv->n && !shells_has(word))
+        return &argv->v[0];
+    return argv->n > 2 && !git ? &argv->v[argv->n - 1] : NULL;
 }
 
 void witness_ran(struct witness *w, uint64_t row, const struct list *argv) {
-    const struct bytes *text = shell_text(argv);
+    const struct bytes *text = text_of(argv);
     for (size_t i = 0; i < w->nran; i++)
         if (w->ran[i].row == row)
             return;

@@ -3,7 +3,7 @@
  * the executor cannot be asked to; where they differ somebody should look.
  *
  *   never ran   a tool call that ended well is said to have run a command that the executor knows nothing of
- *   not told    the executor ran a shell's command that no tool call tells of
+ *   not told    the executor ran a shell's command that no tool call tells of, or a program that no shim is called as
  *
  * A command is compared as its letters, without blanks, quotes and backslashes, because each harness wraps it in a shell's words of its
  * own. What a vendor's program runs for itself at its start is known (housekeeping.def) and counts as told, a few times a turn;

@@ -68,6 +68,20 @@ char *proc_find(const char *name) {
     return NULL;
 }
 
+const char *proc_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    if (!slash)
+        return path;
+    for (const char *at = PROC_PATH; *at; at += strspn(at, ":")) {
+        size_t k = strcspn(at, ":");
+        if (k == n && !memcmp(at, path, n))
+            return slash + 1;
+        at += k;
+    }
+    return NULL;
+}
+
 /* Closes [from, to]. Kernels before 5.9 have no close_range(2): one by one up to the soft limit then. */
 static void close_span(unsigned from, unsigned to) {
     if (from > to || syscall(SYS_close_range, from, to, 0) == 0)

@@ -37,6 +37,7 @@ struct proc_spec {
  * table): what podman tells itself by, in the user namespace of an ordinary user. */
 void proc_carry(const char *const *names);
 
+/* The usual folders of programs, ours, a room's and a command's. */
 #define PROC_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* Runs to the end. *ret_status as waitpid's; an error only if it could not be run (EXIT_NOTFOUND: no such
@@ -52,6 +53,9 @@ err_t proc_call_argv(const char *const *argv);
 
 /* The absolute path of a program in PROC_PATH; the caller frees; NULL when there is none. */
 char *proc_find(const char *name);
+
+/* The other way round: the last part of a path into a folder of PROC_PATH, and what is no path as it is. NULL: it is elsewhere. */
+const char *proc_name(const char *path);
 
 /* Closes every descriptor from `from` on, but those in keep (ascending order not needed). Async-signal-safe.
  */

@@ -2,6 +2,7 @@
 #include "cage/spec.h"
 
 #include "base/own.h"
+#include "base/proc.h"
 #include "cage/shells.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static const struct room_kind {
 };
 
 static void environment(struct cage_spec *s) {
-    words_add(&s->env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    words_add(&s->env, "PATH=" PROC_PATH);
     words_add(&s->env, "HOME=/home/cage");
     words_add(&s->env, "LANG=C.UTF-8");
     words_add(&s->env, "TERM=dumb");

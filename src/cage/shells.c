@@ -84,3 +84,14 @@ err_t shells_find(const char *root, struct words *ret) {
     found = (struct words){0};
     return NULL;
 }
+
+bool shells_has(const char *program) {
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program + (*program == '-');
+    bool ours = false, usual = !slash;
+    for (size_t i = 0; i < COUNT(names); i++)
+        ours = ours || !strcmp(names[i], name);
+    for (size_t i = 0; slash && i < COUNT(folders); i++)
+        usual = usual || (strlen(folders[i]) == (size_t)(slash - program) &&
+                          !memcmp(folders[i], program, (size_t)(slash - program)));
+    return ours && usual;
+}

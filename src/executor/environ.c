@@ -1,16 +1,15 @@
 #include "executor/environ.h"
 #include "base/own.h"
+#include "base/proc.h"
 
 #include <stdbool.h>
-
-#define COMMAND_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static const struct {
     const char *name, *value; /* value NULL: given at the start */
     bool fallback;            /* the asker's value, if there is one, counts */
 } declared[] = {
-    {"HOME", NULL, false},     {"TMPDIR", NULL, false},       {"USER", NULL, false},
-    {"LOGNAME", NULL, false},  {"PATH", COMMAND_PATH, false}, {"SHELL", "/bin/bash", false},
+    {"HOME", NULL, false},     {"TMPDIR", NULL, false},    {"USER", NULL, false},
+    {"LOGNAME", NULL, false},  {"PATH", PROC_PATH, false}, {"SHELL", "/bin/bash", false},
     {"LANG", "C.UTF-8", true},
 };
 
@@ -59,10 +58,6 @@ char **environ_make(const struct environ *e, const struct list *added) {
             table[n++] = (char *)(uintptr_t)added->v[i].p;
     table[n] = NULL;
     return table;
-}
-
-const char *environ_path(void) {
-    return COMMAND_PATH;
 }
 
 void environ_free(struct environ *e) {

@@ -15,9 +15,6 @@ struct environ *environ_new(const char *home, const char *tmpdir, const char *us
 /* The NULL-ended table; the caller frees the table, whose strings are e's and added's. */
 char **environ_make(const struct environ *e, const struct list *added);
 
-/* The folders in which a command without a slash is looked up. */
-const char *environ_path(void);
-
 void environ_free(struct environ *e);
 
 #endif

@@ -1,8 +1,10 @@
 #include "executor/given.h"
 #include "base/fd_kind.h"
+#include "base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 err_t given_check(const int fds[3]) {
@@ -17,4 +19,10 @@ err_t given_check(const int fds[3]) {
                 EXIT_POLICY);
     }
     return NULL;
+}
+
+bool given_names(const char *word, const char *exe) {
+    word += *word == '-';
+    const char *said = proc_name(word), *is = proc_name(exe);
+    return !strcmp(word, exe) || (said && is && !strcmp(said, is));
 }

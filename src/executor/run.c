@@ -10,8 +10,10 @@
 #include "executor/run.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/proc.h"
 #include "executor/account.h"
 #include "executor/environ.h"
+#include "executor/given.h"
 #include "executor/executor.h"
 #include "executor/survivors.h"
 #include "executor/tree.h"
@@ -175,14 +177,26 @@ static void set_timer(struct run *r, uint64_t ms) {
 }
 
 /* The argument table, with the free place before it that spawn() wants. The caller frees *ret_room. */
-static struct spawn_args args_make(const struct list *argv, char ***ret_room) {
+static struct spawn_args args_make(const struct command *c, char ***ret_room) {
+    const struct list *argv = &c->argv;
     char **room = xmalloc((argv->n + 2) * sizeof *room);
     room[0] = NULL;
     for (size_t i = 0; i < argv->n; i++)
-        room[i + 1] = (char *)(uintptr_t)argv->v[i].p;
+        room[i + 1] = (char *)(uintptr_t)(i || !c->argv0 ? argv->v[i].p : c->argv0);
     room[argv->n + 1] = NULL;
     *ret_room = room;
     return (struct spawn_args){room + 1};
+}
+
+/* The account has what ran and where, as the kernel takes it: a program is not what its asker calls it, and a path ends at a NUL. */
+static void put_straight(struct run *r) {
+    struct command *c = &r->c;
+    c->cwd = bytes_of(c->cwd.len ? c->cwd.p : r->x->project);
+    if (!c->argv.n || !c->exe || !*c->exe || given_names(c->argv.v[0].p, c->exe))
+        return;
+    struct bytes *words = (struct bytes *)(uintptr_t)c->argv.v; /* in the arena, which is ours */
+    c->argv0 = words[0].p;
+    words[0] = bytes_of(c->exe);
 }
 
 static err_t start_tree(struct run *r) {
@@ -191,8 +205,8 @@ static err_t start_tree(struct run *r) {
         return err_new(EXIT_USAGE, "a command without words");
     char **room;
     struct spawn s = {.exe = c->exe && *c->exe ? c->exe : c->argv.v[0].p,
-                      .path = environ_path(),
-                      .args = args_make(&c->argv, &room),
+                      .path = PROC_PATH,
+                      .args = args_make(c, &room),
                       .cwd = c->cwd.p,
                       .fds = {c->fds[0], c->fds[1], c->fds[2]},
                       .tty = c->tty};
@@ -240,9 +254,8 @@ static bool begin(struct run *r) {
 struct run *run_new(struct executor *x, struct command *c, run_done *done, void *ctx) {
     struct run *r = xcalloc(1, sizeof *r);
     *r = (struct run){.x = x, .c = *c, .done = done, .ctx = ctx, .state = WAITING};
-    if (!r->c.cwd.len)
-        r->c.cwd = bytes_of(x->project); /* as the account tells it, too */
-    struct run **at = &x->runs;          /* oldest first: those that wait start in the order they came */
+    put_straight(r);
+    struct run **at = &x->runs; /* oldest first: those that wait start in the order they came */
     if (account_full(x->account))
         while (*at)
             at = &(*at)->next;

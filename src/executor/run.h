@@ -18,9 +18,11 @@ enum { RUN_GRACE_MS = 2000, RUN_EMPTY_MS = 1000, RUN_WHO_MAX = 64 };
 
 /* What is asked. The byte strings live in `arena`, which the run takes over, as it does the descriptors. */
 struct command {
-    const char *exe;  /* NULL: argv[0] */
+    const char *exe;  /* NULL, "": argv[0] */
     struct bytes cwd; /* "": the project */
     struct list argv, env;
+    const char
+        *argv0; /* what the program is told that it is called; NULL: as argv says, which is the account's */
     char who[RUN_WHO_MAX + 1]; /* for the account; "": the harness */
     int fds[3];
     bool tty;

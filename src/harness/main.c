@@ -5,6 +5,7 @@
 #include "base/lockin.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/proc.h"
 #include "harness/from_agent.h"
 #include "harness/harness.h"
 #include "part/apart.h"
@@ -50,7 +51,7 @@ static void on_unlink(void *ctx, enum link_id link, const char *peer) {
 static void make_env(struct room_state *r, const struct msg_part_go *go) {
     const char *tz = getenv("TZ");
     size_t n = 0;
-    r->env[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    r->env[n++] = xstrdup("PATH=" PROC_PATH);
     r->env[n++] = xstrdup("LANG=C.UTF-8");
     r->env[n++] = xstrdup("SHELL=/bin/bash");
     r->env[n++] = xasprintf("HOME=%s", go->home.p);

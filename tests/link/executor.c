@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -325,64 +324,6 @@ static void test_much_copied(void **state) {
     unlink("/project/out");
 }
 
-/* What a hostile harness sends without the shim. */
-static void expect_refused(int fd, int at) {
-    own_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct bytes words[] = {bytes_of("true")};
-    struct msg ask = {.type = MSG_shim_run, .nfds = 3, .fds = {null, null, null}}, m;
-    ask.fds[at] = fd;
-    ask.shim_run.exe = words[0];
-    ask.shim_run.cwd = bytes_of("/project");
-    ask.shim_run.argv = (struct list){words, 1};
-    own_fd int link = -1;
-    enum seq_got got;
-    assert_int_equal(seteuid(BED_HARNESS), 0);
-    err_t e = seq_connect("/cage/shim/shim.sock", &link);
-    assert_int_equal(seteuid(0), 0);
-    assert_null(e);
-    assert_null(seq_send(link, &ask));
-    assert_null(seq_recv(link, &m, &got));
-    assert_int_equal(got, SEQ_MESSAGE);
-    assert_int_equal(m.type, MSG_shim_end);
-    assert_string_equal(m.shim_end.how.p, "failed");
-    assert_int_equal(m.shim_end.status, EPERM);
-    assert_non_null(strstr(m.shim_end.text.p, "of a kind that no command is given"));
-    msg_free(&m);
-    bed_settle(&bed, 0);
-}
-
-static void test_given_descriptors(void **state) {
-    (void)state;
-    fill("/project/in", "from a file\n", BED_HARNESS);
-    int memory = memfd_create("x", MFD_CLOEXEC);
-    own_free char *again = xasprintf("/proc/self/fd/%d", memory);
-    int pair[2], named[] = {open("/project/in", O_RDONLY | O_CLOEXEC),
-                            open("/project/in", O_RDWR | O_CLOEXEC),
-                            open("/project", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                            open("/dev/zero", O_RDWR | O_CLOEXEC),
-                            open("/dev/null", O_PATH | O_CLOEXEC),
-                            memory,
-                            open(again, O_WRONLY | O_CLOEXEC), /* as a file would pass */
-                            socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-                            posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
-    static const int kinds[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
-    size_t fds = bed_descriptors(&bed);
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        assert_int_equal(socketpair(AF_UNIX, kinds[i] | SOCK_CLOEXEC, 0, pair), 0);
-        for (int at = 0; at < 3; at++)
-            expect_refused(pair[0], at);
-        close(pair[0]);
-        close(pair[1]);
-    }
-    for (size_t i = 0; i < COUNT(named); i++) {
-        assert_true(named[i] >= 0);
-        expect_refused(named[i], (int)(i % 3));
-        close(named[i]);
-    }
-    bed_settle(&bed, 100);
-    assert_int_equal(bed_descriptors(&bed), fds);
-}
-
 /* Node's stdio: it is copied, whole, in both directions; an end on one side is an end on the other. */
 static void test_socket_pair(void **state) {
     (void)state;
@@ -572,7 +513,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_scratch_files_pass),
         cmocka_unit_test(test_closed_and_null),
         cmocka_unit_test(test_much_copied),
-        cmocka_unit_test(test_given_descriptors),
         cmocka_unit_test(test_socket_pair),
         cmocka_unit_test(test_socket_reader_leaves),
         cmocka_unit_test(test_terminal),

@@ -91,6 +91,36 @@ static void lies(void **state) {
         "the two witnesses differ: the executor ran 2 commands that the harness does not tell of: env; env");
 }
 
+static void ran(const char *program, const char *text) {
+    struct bytes argv[] = {bytes_of(program), bytes_of("-c"), bytes_of(text)};
+    witness_ran(w, next_row++, &(struct list){argv, text ? 3 : 1});
+}
+
+/* A shim is called as a shell or as git; what is called otherwise came past it, and so did what only looks like one of them. */
+static void what_no_shim_asks_for_is_said(void **state) {
+    (void)state;
+    static const char *const odd[] = {"/usr/bin/python3", "/project/bash", "sh/x", ""};
+    static const char *const shells[] = {"bash", "-bash", "/bin/dash", "/usr/bin/zsh"};
+    with("claude");
+    for (size_t i = 0; i < COUNT(odd); i++) {
+        own_free char *want =
+            xasprintf("the two witnesses differ: the harness tells of 1 command that the executor "
+                      "never ran: make test; the executor ran 1 command that the harness does not "
+                      "tell of: %s",
+                      odd[i]);
+        tell("a", "make test", 0);
+        ran(odd[i], "make test");
+        expect(want);
+    }
+    for (size_t i = 0; i < COUNT(shells); i++) {
+        tell("a", "make test", 0);
+        ran(shells[i], "make test");
+        ran("git", NULL);
+        ran("/usr/lib/git-core/git", NULL);
+        expect("");
+    }
+}
+
 static void many(int rows) {
     for (int i = 0; i < rows; i++) {
         char text[32];
@@ -144,6 +174,7 @@ static void a_long_text_before_each_command(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(honest_programs), cmocka_unit_test(lies),
+                                       cmocka_unit_test(what_no_shim_asks_for_is_said),
                                        cmocka_unit_test(more_than_is_kept_is_said),
                                        cmocka_unit_test(a_long_text_before_each_command)};
     return cmocka_run_group_tests(tests, NULL, NULL);
