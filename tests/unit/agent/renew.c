@@ -314,7 +314,7 @@ static int ask(char *out, size_t size) {
         .sin_family = AF_INET, .sin_port = htons(gate_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     own_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    dprintf(fd, "GET /v1/x HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer %s\r\n\r\n",
+    dprintf(fd, "GET /v1/models HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer %s\r\n\r\n",
             all->placeholder);
     size_t n = 0;
     for (ssize_t k; n < size - 1 && (k = read(fd, out + n, size - 1 - n)) > 0;)
