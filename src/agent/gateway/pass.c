@@ -85,8 +85,6 @@ static enum gate_error judge(struct conn *c, const struct head *h, char *why, si
     snprintf(why, size, "the gateway passes on what asks a model and what lists models, over HTTP/1.1");
     if (no == GATE_ENDED)
         snprintf(why, size, "the session of this placeholder is over: nothing of it is passed on");
-    if (no == GATE_STRANGE)
-        snprintf(why, size, "a credential that is not this session's: nothing is passed on with it");
     if (no != GATE_ERRORS)
         return no;
     if (!gateway_ready(g)) {

@@ -5,7 +5,7 @@
  *   credential  the placeholder, exactly, in the vendor's one header for this kind of login: the credential takes its place
  *   ChatGPT     …/backend-api/codex has no "/v1": it goes; the account of the log-in stands in a header of its own
  *   elsewhere   a placeholder anywhere else stays what it is, and is counted (strays)
- *   other       another credential than this session's, in either vendor's header, is refused; without a login it passes
+ *   other       any other value of that header passes untouched
  *   ours        Host, the framing, Accept-Encoding (identity: figures are read from the answer); hop-by-hop headers go
  *
  *   ended       the placeholder of a session before this one, where this one's belongs: refused, and nothing of it goes on

@@ -12,8 +12,6 @@ static const struct {
     [GATE_NOT_LOGGED_IN] = {401, "Unauthorized", "authentication_error", "invalid_request_error",
                             "invalid_api_key"},
     [GATE_ENDED] = {401, "Unauthorized", "authentication_error", "invalid_request_error", "invalid_api_key"},
-    [GATE_STRANGE] = {401, "Unauthorized", "authentication_error", "invalid_request_error",
-                      "invalid_api_key"},
     [GATE_RENEWING] = {503, "Service Unavailable", "api_error", "server_error", "log_in_renewed"},
     [GATE_OVER_BUDGET] = {429, "Too Many Requests", "rate_limit_error", "insufficient_quota",
                           "insufficient_quota"},

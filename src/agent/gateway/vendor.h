@@ -8,7 +8,6 @@
 enum gate_error {
     GATE_NOT_LOGGED_IN,
     GATE_ENDED,    /* the placeholder of a session that is over */
-    GATE_STRANGE,  /* another credential than this session's */
     GATE_RENEWING, /* the log-in is being renewed: the same request is good again in a moment */
     GATE_OVER_BUDGET,
     GATE_NOT_HERE, /* a path or a method that does not pass */
