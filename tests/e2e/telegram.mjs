@@ -127,19 +127,49 @@ test('groups that nobody linked are left', async () => {
     await until('the bot to leave', 30_000, () => tg.chat(FOREIGN).left);
 });
 
-test('forwarded, edited and anonymous text is never a command; a token is deleted and goes nowhere', async () => {
+test('forwarded, edited and anonymous text is never a command', async () => {
     const topic = { message_thread_id: tg.topic(FORUM, 'demo'), is_topic_message: true };
     tg.say(FORUM, OWNER, 'echo forward-was-run', { ...topic, forward_origin: { type: 'user', date: 1 } });
-    tg.update({ edited_message: tg.message(FORUM, OWNER, 'echo edit-was-run', topic) });
+    tg.edit(FORUM, tg.message(FORUM, OWNER, 'echo first', topic).message_id, { text: 'echo edit-was-run' });
     tg.say(FORUM, OWNER, 'echo anonymous-was-run', { ...topic, sender_chat: { id: FORUM, type: 'supergroup' } });
-    const pasted = tg.message(FORUM, OWNER, 'my key is sk-ant-oat01-abcdefghijklmnopqrstuvwxyz', topic);
-    await handled(tg.update({ message: pasted }));
-    await tg.see(FORUM, 'looked like a credential');
-    await until('the token to be deleted', 30_000, () => !tg.chat(FORUM).messages.has(pasted.message_id));
     tg.say(FORUM, OWNER, 'echo the-end', topic);
     await tg.see(FORUM, 'the-end');
-    for (const word of ['forward-was-run', 'edit-was-run', 'anonymous-was-run', 'oat01-abc'])
+    for (const word of ['forward-was-run', 'edit-was-run', 'anonymous-was-run'])
         assert.ok(!tg.texts(FORUM).some(t => t?.includes(word)), word);
+});
+
+test('a pasted token is deleted, said why and goes nowhere: in a text, an edit, the caption of any message', async () => {
+    const topic = { message_thread_id: tg.topic(FORUM, 'demo'), is_topic_message: true };
+    const token = 'my key is sk-ant-oat01-abcdefghijklmnopqrstuvwxyz', voice = { voice: { file_id: 'V1', duration: 1 } };
+    const asked = () => tg.calls.filter(c => c.method === 'getFile').length, before = asked();
+    const why = () => tg.texts(FORUM).filter(t => t?.includes('looked like a credential')).length;
+    const send = (text, more = {}) => {
+        const m = tg.message(FORUM, OWNER, text, { ...topic, ...more });
+        tg.update({ message: m });
+        return m;
+    };
+    const ways = {
+        text: () => send(token),
+        'a caption of a voice': () => send(undefined, { ...voice, caption: token }),
+        'a caption of what is not taken': () => send(undefined, { paid_media: { star_count: 1 }, caption: token }),
+        'an edited text': () => { const m = send('echo an-innocent-text'); tg.edit(FORUM, m.message_id, { text: token }); return m; },
+        'an edited caption': () => {
+            const m = send(undefined, { sticker: { file_id: 'S1' } });
+            tg.edit(FORUM, m.message_id, { sticker: undefined, ...voice, caption: token });
+            return m;
+        },
+    };
+    for (const [way, paste] of Object.entries(ways)) {
+        const said = why(), { message_id } = paste();
+        await until(`${way} to be deleted`, 30_000, () => !tg.chat(FORUM).messages.has(message_id));
+        await until(`${way} to be said why`, 30_000, () => why() === said + 1);
+    }
+    tg.edit(FORUM, tg.message(FORUM, STRANGER, 'x', topic).message_id, { text: token }); // theirs to say
+    tg.say(FORUM, OWNER, 'echo that-was-all', topic);
+    await tg.see(FORUM, 'that-was-all');
+    assert.equal(why(), Object.keys(ways).length);
+    assert.equal(asked(), before);
+    assert.ok(!tg.texts(FORUM).some(t => t?.includes('oat01-abc')));
 });
 
 test('hostile output is inert: no markup, no live links, no bidi, no zero-width, labelled as the agent\'s', async () => {
@@ -183,6 +213,11 @@ test('a file goes into the in-tray, its caption to the agent behind it; cut, slo
     tg.files.set('P1', { bytes: Buffer.from('small'), path: 'photos/1.bin', size: 5 }).set('P2', { bytes: Buffer.from('larger'), path: 'photos/2.bin', size: 6 });
     tg.say(FORUM, OWNER, undefined, { ...topic, photo: [{ file_id: 'P1', width: 90, height: 60 }, { file_id: 'P2', width: 900, height: 600 }] });
     await tg.see(FORUM, 'sent a file, 6 bytes: /inbox/photo.jpg');
+    tg.files.set('V1', { bytes: Buffer.from('spoken'), path: 'voice/3.oga', size: 6 });
+    tg.say(FORUM, OWNER, undefined, { ...topic, voice: { file_id: 'V1', duration: 1, file_size: 6 }, caption: 'cat /inbox/voice.ogg; #' });
+    await tg.see(FORUM, 'spoken', topic.message_thread_id);
+    tg.say(FORUM, OWNER, undefined, { ...topic, sticker: { file_id: 'S1' } });
+    await tg.see(FORUM, 'Only text and files are taken here');
     tg.faults = [];
 });
 
@@ -201,7 +236,7 @@ test('files that are not taken: too large, a hostile name, forwarded, a stranger
     tg.document(FORUM, STRANGER, 'strange.txt', x, { ...topic, caption: 'echo strange-was-run' });
     await handled(tg.document(STRANGER, STRANGER, 'strange.txt', x));
     tg.say(FORUM, OWNER, 'ls -m /inbox | cat; echo none-of-those', topic);
-    assert.match((await tg.see(FORUM, 'none-of-those')).text, /^demo:\na report\.bin, late\.txt, photo\.jpg\nnone-of-those/);
+    assert.match((await tg.see(FORUM, 'none-of-those')).text, /^demo:\na report\.bin, late\.txt, photo\.jpg, voice\.ogg\nnone-of-those/);
     assert.equal(tg.calls.filter(c => c.method === 'getFile').length, asked);
     assert.ok(!tg.texts(FORUM).some(t => /(forward|strange)-was-run/.test(t ?? '')));
     tg.document(FORUM, OWNER, 'gone.txt', x, topic);

@@ -6,11 +6,12 @@
  *   a stranger, in private                       a code to pair by, else one constant answer an hour
  *   a stranger, in a linked group                nothing
  *   anybody, in a group that nobody linked       only /link of somebody paired; else we leave
+ *   somebody paired, a text or caption like a    deleted, with why; also one that is forwarded, was edited into a message,
+ *   credential                                   or came with what is not taken
  *   somebody paired, forwarded or edited text    never a command, never passed on
- *   somebody paired, a text like a credential    deleted, with why; also one that is forwarded
  *   somebody paired, /code CODE                  deleted, and an order
  *   somebody paired, /WORD                       a row of commands.def
- *   somebody paired, a document or a picture     into the agent's in-tray, its caption to the agent behind it; else as other text
+ *   somebody paired, a file of any kind          into the agent's in-tray, its caption to the agent behind it; else as other text
  *   somebody paired, other text                  for the room's agent, or "which agent?"
  */
 #include "base/clock.h"
@@ -241,6 +242,10 @@ static err_t command(struct heard *h) {
 
 /* ---- text ---- */
 
+static bool is_secret(const struct heard *h) {
+    return pasted_credential(h->u.text.p, h->u.text.len);
+}
+
 /* It must not reach a model, nor stay in the chat or in our memory. */
 static err_t refuse_secret(struct heard *h) {
     TRY(unsay(h));
@@ -279,14 +284,14 @@ static err_t on_message(struct heard *h) {
     TRY(memory_has(h->f->db, TQ_group, DB_VALUES(db_i((uint64_t)h->u.chat)), &there));
     if (!h->u.alone && !there) /* we were in it before we knew its people */
         TRY(place_wait(h->f, h->u.chat, h->u.forum, PLACE_LINK_MS));
-    if (h->u.text.len && pasted_credential(h->u.text.p, h->u.text.len))
+    if (is_secret(h))
         return refuse_secret(h);
     if (h->u.kind == UPDATE_SECOND)
         return reply(
             h, "▪ What is forwarded, or comes through another bot, is not taken as yours: write it, or send "
                "the file, yourself.");
-    if (h->u.kind == UPDATE_WORDLESS)
-        return reply(h, "▪ Only text, pictures and files are taken here.");
+    if (h->u.kind == UPDATE_OUTSIDE)
+        return reply(h, "▪ Only text and files are taken here.");
     if (h->u.kind == UPDATE_TEXT && h->u.text.p[0] == '/')
         return command(h);
     if (!h->here.chat)
@@ -294,6 +299,13 @@ static err_t on_message(struct heard *h) {
     if (h->u.kind == UPDATE_FILE)
         return take_file(h);
     return act_on_agent(h, "say", h->here.agent, h->u.text.p);
+}
+
+static err_t on_edited(struct heard *h) {
+    bool known;
+    TRY(pair_known(h->f, h->u.from, &known));
+    TRY(place_here(h->f, &h->u, &h->here));
+    return known && is_secret(h) ? refuse_secret(h) : NULL;
 }
 
 /* ---- buttons ---- */
@@ -396,9 +408,9 @@ static err_t on_migrated(struct heard *h) {
 /* ---- one update ---- */
 
 static err_t (*const kinds[UPDATE_KINDS])(struct heard *h) = {
-    [UPDATE_TEXT] = on_message, [UPDATE_SECOND] = on_message,    [UPDATE_WORDLESS] = on_message,
-    [UPDATE_FILE] = on_message, [UPDATE_PRESS] = on_press,       [UPDATE_JOINED] = on_joined,
-    [UPDATE_LEFT] = on_left,    [UPDATE_MIGRATED] = on_migrated,
+    [UPDATE_TEXT] = on_message,    [UPDATE_SECOND] = on_message, [UPDATE_FILE] = on_message,
+    [UPDATE_OUTSIDE] = on_message, [UPDATE_EDITED] = on_edited,  [UPDATE_PRESS] = on_press,
+    [UPDATE_JOINED] = on_joined,   [UPDATE_LEFT] = on_left,      [UPDATE_MIGRATED] = on_migrated,
 };
 
 static err_t take(struct heard *h) {

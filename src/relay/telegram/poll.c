@@ -127,8 +127,9 @@ static void listen_on(struct poll *p) {
         return;
     }
     int patience = *p->why ? 0 : LONG_S; /* deaf: whether it is over shows at once */
-    json_t *args = json_pack("{s:i, s:i, s:[s,s,s]}", "timeout", patience, "limit", p->alone ? 1 : BATCH,
-                             "allowed_updates", "message", "callback_query", "my_chat_member");
+    json_t *args =
+        json_pack("{s:i, s:i, s:[s,s,s,s]}", "timeout", patience, "limit", p->alone ? 1 : BATCH,
+                  "allowed_updates", "message", "edited_message", "callback_query", "my_chat_member");
     if (mark)
         json_object_set_new(args, "offset", json_integer((json_int_t)mark));
     p->asked_ns = clock_mono_ns();

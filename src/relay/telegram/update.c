@@ -49,12 +49,13 @@ static bool second_hand(const json_t *m) {
     return json_is_true(json_object_get(json_object_get(m, "from"), "is_bot"));
 }
 
-static bool take_file(const json_t *file, struct bytes name, struct update *u) {
+static bool take_file(const json_t *file, const char *name, struct update *u) {
     int64_t size;
     const json_t *told = json_object_get(file, "file_name");
     if (!text(file, "file_id", FILE_ID_MAX, &u->file_id))
         return false;
-    u->name = json_is_string(told) ? (struct bytes){json_string_value(told), json_string_length(told)} : name;
+    u->name = json_is_string(told) ? (struct bytes){json_string_value(told), json_string_length(told)}
+                                   : bytes_of(name);
     u->size = number(file, "file_size", &size) && size > 0 ? (uint64_t)size : 0;
     return true;
 }
@@ -77,30 +78,68 @@ static const json_t *picture(const json_t *photo) {
     return best;
 }
 
+/* What a message can carry that is a file, and what it is called where Telegram does not say. An animation is told as a document
+ * too, a live photo as a photo (Bot API, Message). */
+static const struct {
+    const char *key, *name;
+} files[] = {{"document", "file"},          {"photo", "photo.jpg"}, {"video", "video.mp4"},
+             {"video_note", "video.mp4"},   {"audio", "audio"},     {"voice", "voice.ogg"},
+             {"animation", "animation.mp4"}};
+
+/* Other kinds of messages of people; what is not listed is the service's own word. */
+static const char *const outside[] = {"sticker", "paid_media", "story", "contact", "location",
+                                      "venue",   "poll",       "dice",  "game",    "checklist"};
+
+static bool find_file(const json_t *m, struct update *u) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const json_t *v = json_object_get(m, files[i].key);
+        if (take_file(json_is_array(v) ? picture(v) : v, files[i].name, u))
+            return true;
+    }
+    return false;
+}
+
+/* A file that cannot be read, something with a caption of which we know nothing, or what is no file. */
+static bool is_outside(const json_t *m, const struct update *u) {
+    bool is = u->text.len;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        is |= json_object_get(m, files[i].key) != NULL;
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        is |= json_object_get(m, outside[i]) != NULL;
+    return is;
+}
+
+/* Who wrote what, and where. False: not a person in a chat. */
+static bool take_words(const json_t *m, struct update *u) {
+    if (!place(json_object_get(m, "chat"), json_object_get(m, "from"), u) ||
+        (u->alone && u->chat != u->from) || !number(m, "message_id", &u->message))
+        return false;
+    if (json_is_true(json_object_get(m, "is_topic_message")))
+        number(m, "message_thread_id", &u->thread);
+    if (!text(m, json_object_get(m, "text") ? "text" : "caption", UPDATE_TEXT_MAX, &u->text))
+        u->text = bytes_of("");
+    return true;
+}
+
 static void take_message(const json_t *m, struct update *u) {
-    const json_t *chat = json_object_get(m, "chat");
     if (number(m, "migrate_to_chat_id", &u->moved_to)) {
-        if (number(chat, "id", &u->chat))
+        if (number(json_object_get(m, "chat"), "id", &u->chat))
             u->kind = UPDATE_MIGRATED;
         return;
     }
-    if (!place(chat, json_object_get(m, "from"), u) || (u->alone && u->chat != u->from) ||
-        !number(m, "message_id", &u->message))
+    if (!take_words(m, u))
         return;
-    if (json_is_true(json_object_get(m, "is_topic_message")))
-        number(m, "message_thread_id", &u->thread);
-    bool files = json_object_get(m, "document") || json_object_get(m, "photo") ||
-                 json_object_get(m, "video") || json_object_get(m, "audio") || json_object_get(m, "voice");
-    bool file = take_file(json_object_get(m, "document"), bytes_of("file"), u) ||
-                take_file(picture(json_object_get(m, "photo")), bytes_of("photo.jpg"), u);
-    if (text(m, "text", UPDATE_TEXT_MAX, &u->text))
-        u->kind = second_hand(m) ? UPDATE_SECOND : UPDATE_TEXT;
-    else if (file) {
-        if (!text(m, "caption", UPDATE_TEXT_MAX, &u->text))
-            u->text = bytes_of("");
+    if (json_object_get(m, "text"))
+        u->kind = !u->text.len ? UPDATE_OTHER : second_hand(m) ? UPDATE_SECOND : UPDATE_TEXT;
+    else if (find_file(m, u))
         u->kind = second_hand(m) ? UPDATE_SECOND : UPDATE_FILE;
-    } else if (files)
-        u->kind = UPDATE_WORDLESS;
+    else if (is_outside(m, u))
+        u->kind = UPDATE_OUTSIDE;
+}
+
+static void take_edited(const json_t *m, struct update *u) {
+    if (take_words(m, u))
+        u->kind = UPDATE_EDITED;
 }
 
 static void take_press(const json_t *q, struct update *u) {
@@ -134,7 +173,10 @@ bool update_parse(const json_t *json, struct update *ret) {
     static const struct {
         const char *key;
         void (*take)(const json_t *, struct update *);
-    } kinds[] = {{"message", take_message}, {"callback_query", take_press}, {"my_chat_member", take_member}};
+    } kinds[] = {{"message", take_message},
+                 {"edited_message", take_edited},
+                 {"callback_query", take_press},
+                 {"my_chat_member", take_member}};
     struct update u = {0};
     if (!number(json, "update_id", &u.id) || u.id < 0 || u.id > INT64_MAX / 2)
         return false;

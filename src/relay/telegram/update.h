@@ -15,8 +15,9 @@ enum update_kind {
     UPDATE_OTHER,
     UPDATE_TEXT,   /* a new message with text, written by `from` itself */
     UPDATE_SECOND, /* one that is forwarded, or came through another bot: never a command, never passed on */
-    UPDATE_FILE,   /* a document or a picture, sent by `from` itself; text is its caption, maybe empty */
-    UPDATE_WORDLESS, /* a new message without text that is neither: a film, a voice */
+    UPDATE_FILE, /* a file of any kind (update.c lists them), sent by `from` itself; text is its caption, maybe empty */
+    UPDATE_OUTSIDE, /* a new message of a kind that is not taken: a sticker, a place; text is its caption, maybe empty */
+    UPDATE_EDITED, /* a message that somebody changed; text is what it says now, maybe empty: never a command, never passed on */
     UPDATE_PRESS,    /* a button of a message of ours */
     UPDATE_JOINED,   /* we were added to a group, by `from` */
     UPDATE_LEFT,     /* we were taken out of it */

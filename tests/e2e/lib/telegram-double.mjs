@@ -84,6 +84,12 @@ export class TelegramDouble {
         return this.say(chatId, from, undefined, { document: { file_id, file_unique_id: `u${file_id}`, file_name: name, file_size: size }, ...more });
     }
 
+    /** Somebody changes what a message of theirs says. */
+    edit(chatId, message_id, change) {
+        const message = Object.assign(this.chat(chatId).messages.get(message_id), change);
+        return this.update({ edited_message: { ...message, own: undefined, edit_date: 2 } });
+    }
+
     press(chatId, from, message_id, data, more = {}) {
         const id = String(++this.lastMessage);
         this.update({ callback_query: { id, from: { id: from, is_bot: false, first_name: 'A' }, chat_instance: '1', message: { message_id, date: 1, chat: this.shape(this.chat(chatId)) }, data, ...more } });
@@ -209,7 +215,7 @@ export class TelegramDouble {
         this.waiting?.();
     }
 
-    async getUpdates({ offset = 0, limit = 100, timeout = 0 }, req) {
+    async getUpdates({ offset = 0, limit = 100, timeout = 0, allowed_updates }, req) {
         this.polls = (this.polls ?? 0) + 1;
         if (this.waiting) {
             this.conflict = true;
@@ -226,6 +232,8 @@ export class TelegramDouble {
         this.waiting = null;
         if (req.socket.destroyed)
             return [];
+        // Kinds that were not asked for are never given.
+        this.queue = this.queue.filter(u => !allowed_updates || allowed_updates.some(kind => kind in u));
         const some = this.queue.slice(0, limit);
         this.given.push(...some.map(u => u.update_id));
         return some;

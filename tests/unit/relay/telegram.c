@@ -104,9 +104,11 @@ static struct update parse(const char *json, bool good) {
     return u;
 }
 
-#define MESSAGE(more)                                                                                        \
-    "{\"update_id\":7,\"message\":{\"message_id\":3,\"chat\":{\"id\":5,\"type\":\"private\"},\"from\":{"     \
+#define UPDATE(what, more)                                                                                   \
+    "{\"update_id\":7,\"" what "\":{\"message_id\":3,\"chat\":{\"id\":5,\"type\":\"private\"},\"from\":{"    \
     "\"id\":5}" more "}}"
+#define MESSAGE(more) UPDATE("message", more)
+#define EDITED(more) UPDATE("edited_message", more)
 
 static void what_is_a_command_and_what_is_not(void **state) {
     (void)state;
@@ -122,16 +124,26 @@ static void what_is_a_command_and_what_is_not(void **state) {
         {MESSAGE(",\"text\":\"\""), UPDATE_OTHER},
         {MESSAGE(",\"text\":7"), UPDATE_OTHER},
         {MESSAGE(",\"text\":\"a\\u0000b\""), UPDATE_OTHER},
-        {MESSAGE(",\"document\":{}"), UPDATE_WORDLESS},
-        {MESSAGE(",\"voice\":{\"file_id\":\"F\"}"), UPDATE_WORDLESS},
-        {MESSAGE(",\"document\":{\"file_id\":7}"), UPDATE_WORDLESS},
+        {MESSAGE(",\"document\":{}"), UPDATE_OUTSIDE},
+        {MESSAGE(",\"voice\":{\"file_id\":\"F\"}"), UPDATE_FILE},
+        {MESSAGE(",\"voice\":{\"file_id\":\"F\"},\"forward_date\":1"), UPDATE_SECOND},
+        {MESSAGE(",\"text\":7,\"caption\":\"hi\""), UPDATE_OTHER},
+        {MESSAGE(",\"sticker\":{\"file_id\":\"F\"}"), UPDATE_OUTSIDE},
+        {MESSAGE(",\"paid_media\":{},\"caption\":\"/stop\""), UPDATE_OUTSIDE},
+        {MESSAGE(",\"of_some_later_year\":{},\"caption\":\"/stop\""), UPDATE_OUTSIDE},
+        {MESSAGE(",\"pinned_message\":{}"), UPDATE_OTHER},
+        {MESSAGE(",\"document\":{\"file_id\":7}"), UPDATE_OUTSIDE},
         {MESSAGE(",\"document\":{\"file_id\":\"F\"}"), UPDATE_FILE},
         {MESSAGE(",\"document\":{\"file_id\":\"F\"},\"caption\":\"/stop\""), UPDATE_FILE},
         {MESSAGE(",\"document\":{\"file_id\":\"F\"},\"forward_origin\":{}"), UPDATE_SECOND},
         {MESSAGE(",\"photo\":[{\"file_id\":\"F\",\"width\":1,\"height\":1}],\"via_bot\":{}"), UPDATE_SECOND},
-        {MESSAGE(",\"photo\":[]"), UPDATE_WORDLESS},
-        {MESSAGE(",\"photo\":[7,{\"file_id\":\"F\"}]"), UPDATE_WORDLESS},
+        {MESSAGE(",\"photo\":[]"), UPDATE_OUTSIDE},
+        {MESSAGE(",\"photo\":[7,{\"file_id\":\"F\"}]"), UPDATE_OUTSIDE},
         {"{\"update_id\":7,\"edited_message\":{\"message_id\":3,\"text\":\"x\"}}", UPDATE_OTHER},
+        {EDITED(",\"text\":\"/stop\""), UPDATE_EDITED},
+        {EDITED(",\"document\":{\"file_id\":\"F\"},\"caption\":\"/stop\""), UPDATE_EDITED},
+        {EDITED(",\"text\":\"x\",\"via_bot\":{}"), UPDATE_EDITED},
+        {EDITED(",\"migrate_to_chat_id\":-9"), UPDATE_EDITED},
         {"{\"update_id\":7,\"message\":{\"message_id\":3,\"chat\":{\"id\":5,\"type\":\"private\"},\"from\":{"
          "\"id\":6},\"text\":\"x\"}}",
          UPDATE_OTHER},
@@ -179,6 +191,14 @@ static void which_file_it_is(void **state) {
                  "\"height\":9},"
                  "{\"file_id\":\"C\",\"width\":9223372036854775807,\"height\":9}]"),
          "B", "photo.jpg", "", 0},
+        {MESSAGE(",\"voice\":{\"file_id\":\"F\",\"file_size\":9},\"caption\":\"hear\""), "F", "voice.ogg",
+         "hear", 9},
+        {MESSAGE(",\"video\":{\"file_id\":\"F\",\"file_name\":\"a.mov\"}"), "F", "a.mov", "", 0},
+        {MESSAGE(",\"video_note\":{\"file_id\":\"F\"}"), "F", "video.mp4", "", 0},
+        {MESSAGE(",\"audio\":{\"file_id\":\"F\",\"file_name\":\"a.mp3\"}"), "F", "a.mp3", "", 0},
+        {MESSAGE(
+             ",\"animation\":{\"file_id\":\"A\"},\"document\":{\"file_id\":\"F\",\"file_name\":\"a.gif\"}"),
+         "F", "a.gif", "", 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         json_t *j = json_loads(rows[i].json, JSON_ALLOW_NUL, NULL);
@@ -189,6 +209,27 @@ static void which_file_it_is(void **state) {
         assert_string_equal(u.name.p, rows[i].name);
         assert_string_equal(u.text.p, rows[i].caption);
         assert_int_equal(u.size, rows[i].size);
+        json_decref(j);
+    }
+}
+
+/* What is searched for credentials is there whatever the message is. */
+static void words_of_every_kind(void **state) {
+    (void)state;
+    static const char *const rows[] = {MESSAGE(",\"text\":\"words\""),
+                                       MESSAGE(",\"voice\":{\"file_id\":\"F\"},\"caption\":\"words\""),
+                                       MESSAGE(",\"video\":{},\"caption\":\"words\""),
+                                       MESSAGE(",\"sticker\":{},\"caption\":\"words\""),
+                                       MESSAGE(",\"of_some_later_year\":{},\"caption\":\"words\""),
+                                       MESSAGE(",\"photo\":[],\"forward_date\":1,\"caption\":\"words\""),
+                                       EDITED(",\"text\":\"words\""),
+                                       EDITED(",\"video\":{\"file_id\":\"F\"},\"caption\":\"words\"")};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        json_t *j = json_loads(rows[i], 0, NULL);
+        struct update u;
+        assert_true(update_parse(j, &u));
+        assert_int_not_equal(u.kind, UPDATE_OTHER);
+        assert_string_equal(u.text.p, "words");
         json_decref(j);
     }
 }
@@ -241,6 +282,7 @@ int main(void) {
         cmocka_unit_test(fences_are_closed_and_opened_again),
         cmocka_unit_test(what_is_a_command_and_what_is_not),
         cmocka_unit_test(which_file_it_is),
+        cmocka_unit_test(words_of_every_kind),
         cmocka_unit_test(where_a_file_is),
         cmocka_unit_test(an_update_without_a_number_is_none),
         cmocka_unit_test(what_is_a_token),
