@@ -20,9 +20,10 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/setup.log
 
-# Ninja knows better than make whether something is stale, and is quick to say so.
+# Ninja knows better than make whether something is stale, and is quick to say so. The binary alone: who starts a fleet waits for
+# no test, and scripts/test builds what it runs.
 $(BINARY): $(BUILD)/build.ninja .FORCE
-	@scripts/build $(BUILD)
+	@scripts/build $(BUILD) agent-cage
 
 build-deps:
 	@scripts/deps build
@@ -46,6 +47,7 @@ test-%:
 
 # Takes every protection of a sealed cage away, one at a time (about a quarter of an hour).
 break-mutations: deps $(BINARY)
+	@scripts/build $(BUILD)
 	@MUTATIONS=all node tests/e2e/lib/run.mjs $(addprefix tests/break/,mutations.mjs sessions.mjs net.mjs)
 
 bench: $(BINARY)
