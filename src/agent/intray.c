@@ -138,7 +138,8 @@ static void end(struct coming *c, err_t why) {
     struct agent *a = c->tray->a;
     uint64_t cookie = c->cookie;
     if (!e)
-        note = xasprintf("%s sent a file, %llu bytes: %.600s", c->who, (unsigned long long)c->size, place);
+        note = xasprintf("%s sent a file, %llu byte%s: %.600s", c->who, (unsigned long long)c->size,
+                         c->size == 1 ? "" : "s", place);
     drop(c);
     if (note)
         desk_note(a, note);

@@ -220,8 +220,8 @@ static void on_run_got(void *ctx, struct link *l, struct msg *m) {
     if (!f)
         return;
     desk_order_end(x->a, got->cookie, (int)(got->status < 256 ? got->status : EXIT_FAILED), got->text.p);
-    own_free char *note = xasprintf("%s fetched %s from the outbox, %llu bytes", f->who, f->name,
-                                    (unsigned long long)got->size);
+    own_free char *note = xasprintf("%s fetched %s from the outbox, %llu byte%s", f->who, f->name,
+                                    (unsigned long long)got->size, got->size == 1 ? "" : "s");
     if (!got->status)
         desk_note(x->a, note);
     forget_fetch(f);

@@ -1,6 +1,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,10 @@ void buf_drop(struct buf *b, size_t n) {
     memmove(b->p, b->p + n, b->len - n);
     b->len -= n;
     b->p[b->len] = 0;
+}
+
+void buf_count(struct buf *b, uint64_t n, const char *one, const char *many) {
+    buf_printf(b, "%" PRIu64 " %s", n, n == 1 ? one : many);
 }
 
 void buf_clear(struct buf *b) {

@@ -15,6 +15,9 @@ void buf_add(struct buf *b, const void *p, size_t n);
 void buf_adds(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* "1 process", "2 processes": the number, a space and the word that fits it. */
+void buf_count(struct buf *b, uint64_t n, const char *one, const char *many);
+
 /* Drops the first n bytes (n <= len). */
 void buf_drop(struct buf *b, size_t n);
 

@@ -24,7 +24,7 @@ static void speak_utf8(void) {
     setlocale(LC_ALL, "C.UTF-8");
 }
 
-static int report(err_t e) {
+int cli_report(err_t e) {
     own_buf struct buf safe = {0};
     escape_text(&safe, ESCAPE_LINE, err_text(e), strlen(err_text(e)));
     fprintf(stderr, "agent-cage: %s\n", buf_text(&safe));
@@ -37,7 +37,7 @@ static int report(err_t e) {
 static int finish(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    return report(err_sys(errno, "cannot write to standard output"));
+    return cli_report(err_sys(errno, "cannot write to standard output"));
 }
 
 /* The words that are no verbs: for people who type them by habit, and for the build. */
@@ -53,7 +53,7 @@ static bool special(int argc, char **argv, int *ret_status) {
     else if (!strcmp(word, "--emit-man") && argc == 3) {
         err_t e = man_emit(argv[2]);
         if (e)
-            *ret_status = report(e);
+            *ret_status = cli_report(e);
     } else
         return false;
     return true;
@@ -85,7 +85,7 @@ int cli_main(int argc, char **argv) {
         return finish(status);
     const struct verb *v = verb_find(argv[1]);
     if (!v)
-        return report(err_new(EXIT_USAGE, "no such verb: %s; `agent-cage help` lists them", argv[1]));
+        return cli_report(err_new(EXIT_USAGE, "no such verb: %s; `agent-cage help` lists them", argv[1]));
     err_t e = run(v, argc - 2, argv + 2, &status);
-    return e ? finish(report(e)) : finish(status);
+    return e ? finish(cli_report(e)) : finish(status);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 enum { RESTART_MS = 8000, AGAIN_MS = 50 };
 
@@ -50,6 +51,11 @@ static err_t connect_relay(int64_t patience_ms, int *ret_fd) {
     }
 }
 
+err_t client_no_fleet(void) {
+    return err_new(EXIT_FAILED, "no fleet is up on this machine%s%s: start it with `%sagent-cage up`",
+                   *paths_root() ? " below " : "", paths_root(), geteuid() ? "sudo " : "");
+}
+
 static err_t connect_error(err_t e) {
     if (e->status == EXIT_NOTFOUND && warden_lives()) {
         err_free(e);
@@ -58,8 +64,7 @@ static err_t connect_error(err_t e) {
     }
     if (e->status == EXIT_NOTFOUND) {
         err_free(e);
-        return err_new(EXIT_FAILED, "no fleet is up on this machine%s%s: start it with `agent-cage up`",
-                       *paths_root() ? " below " : "", paths_root());
+        return client_no_fleet();
     }
     if (e->errnum == EACCES || e->errnum == EPERM) {
         err_free(e);

@@ -14,6 +14,9 @@ struct client {
     uint64_t last_cookie;
 };
 
+/* Nothing listens where the fleet would: what to do, in the one wording for it. */
+err_t client_no_fleet(void) __attribute__((warn_unused_result));
+
 enum { CLIENT_WAIT_MS = 30000 }; /* for an answer that takes no work */
 
 /*

@@ -40,14 +40,14 @@ static err_t end_preparing(void) {
     pid_t pid;
     TRY(fleet_lock_up(&pid));
     if (!pid) {
-        printf("no fleet is up\n");
+        printf("no fleet is up on this machine%s%s\n", *paths_root() ? " below " : "", paths_root());
         return NULL;
     }
     fprintf(stderr, "`agent-cage up` (process %d) is still preparing; it is ended\n", (int)pid);
     if (kill(pid, SIGTERM) < 0 && errno != ESRCH)
         return err_sys(errno, "end process %d", (int)pid);
     TRY(await_end(pid, fleet_lock_up));
-    printf("it has ended; no fleet is up\n");
+    printf("it has ended; no fleet is up on this machine\n");
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "base/escape.h"
 #include "base/own.h"
 #include "base/paths.h"
+#include "cli/client.h"
 #include "wire/seq.h"
 
 #include <errno.h>
@@ -23,8 +24,7 @@ static err_t connect_warden(int *ret_fd) {
         return NULL;
     err_t plain = e->errnum == EACCES || e->errnum == EPERM
                       ? err_new(EXIT_POLICY, "only root may make or remove agents: say it again with sudo")
-                      : err_new(EXIT_FAILED, "no fleet is up%s%s: start it with `agent-cage up`",
-                                *paths_root() ? " below " : "", paths_root());
+                      : client_no_fleet();
     err_free(e);
     return plain;
 }

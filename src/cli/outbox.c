@@ -63,9 +63,8 @@ static err_t ls(const struct call *call, int *ret_status) {
     TRY(collect_walk(box, list_one, &out, &sum));
     fwrite(buf_text(&out), 1, out.len, stdout);
     if (sum.skipped)
-        fprintf(stderr,
-                "agent-cage: %" PRIu64 " folders were not looked into: too deep, too many or not readable\n",
-                sum.skipped);
+        fprintf(stderr, "agent-cage: %" PRIu64 " %s not looked into: too deep, too many or not readable\n",
+                sum.skipped, sum.skipped == 1 ? "folder was" : "folders were");
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/parse.h"
+#include "cli/cli.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -234,14 +235,14 @@ static err_t run(struct sealing *s, const struct sealed_wish *wish, const struct
     int64_t span = clock_boot_ms() - began;
     streams_close(&s->streams);
     e2 = sealed_end(&s->run);
+    if (!e && s->why)
+        s->status = cli_report(TAKE(s->why)); /* above the summary, which it is the reason of */
     if (!e && !e2)
         e2 = report_run(&s->run, s->ended, span, stderr);
     sealed_close(&s->run);
-    if (e || s->why) {
+    if (e)
         err_free(e2);
-        return e ? e : TAKE(s->why);
-    }
-    return e2;
+    return e ? e : e2;
 }
 
 /* The words as they were typed, for the inner. */

@@ -27,11 +27,6 @@ void strip_size(char out[STRIP_SIZE_MAX], uint64_t bytes) {
     snprintf(out, STRIP_SIZE_MAX, unit && n < 100 ? "%.1f%c" : "%.0f%c", n, units[unit]);
 }
 
-/* "1 process", "2 processes". */
-static void count(struct buf *out, uint64_t n, const char *one, const char *many) {
-    buf_printf(out, "%llu %s", (unsigned long long)n, n == 1 ? one : many);
-}
-
 static void head(struct buf *out, const struct msg_relay_status *s) {
     buf_adds(out, "[");
     safe(out, &s->agent);
@@ -53,9 +48,9 @@ static void head(struct buf *out, const struct msg_relay_status *s) {
 
 static void work(struct buf *out, const struct msg_relay_status *s) {
     buf_adds(out, "◦ ");
-    count(out, s->sessions, "active session", "active sessions");
+    buf_count(out, s->sessions, "active session", "active sessions");
     buf_adds(out, " · ");
-    count(out, s->processes, "process", "processes");
+    buf_count(out, s->processes, "process", "processes");
     if (s->pids_max && s->processes >= s->pids_max - s->pids_max / 16)
         buf_printf(out, " (no more than %" PRIu64 " may be)", s->pids_max);
     if (s->memory_used) {
@@ -66,7 +61,7 @@ static void work(struct buf *out, const struct msg_relay_status *s) {
     }
     if (s->memory_kills) {
         buf_adds(out, " · ");
-        count(out, s->memory_kills, "process was", "processes were");
+        buf_count(out, s->memory_kills, "process was", "processes were");
         buf_adds(out, " killed for lack of memory");
     }
     if (s->full.len) {
@@ -75,7 +70,7 @@ static void work(struct buf *out, const struct msg_relay_status *s) {
     }
     if (s->queued) {
         buf_adds(out, " · ");
-        count(out, s->queued, "message waits", "messages wait");
+        buf_count(out, s->queued, "message waits", "messages wait");
     }
     buf_adds(out, "\n");
 }
@@ -85,7 +80,7 @@ static void survivors(struct buf *out, const struct msg_relay_status *s) {
     if (!s->survivors)
         return;
     buf_adds(out, "◦ still running after its command: ");
-    count(out, s->survivors, "process", "processes");
+    buf_count(out, s->survivors, "process", "processes");
     buf_adds(out, " (ends with /stop or `stop`)\n");
     const char *p = s->survivor_text.p, *end = p + s->survivor_text.len;
     for (int shown = 0; p < end && shown < SURVIVORS_SHOWN; shown++) {
@@ -170,6 +165,6 @@ void strip_host(struct buf *out, const struct msg_relay_status *s) {
         s->host_memory_total ? (unsigned)((double)used * 100 / (double)s->host_memory_total) : 0;
     buf_printf(out, "— host —\n▫ RAM: %s free of %s (%u%% used) · CPU %llu%% now, %llu%% 5min (", free_text,
                total, percent, (unsigned long long)s->host_cpu_now, (unsigned long long)s->host_cpu_5min);
-    count(out, s->host_cores, "core", "cores");
+    buf_count(out, s->host_cores, "core", "cores");
     buf_adds(out, ")\n");
 }

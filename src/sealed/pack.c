@@ -165,8 +165,10 @@ err_t pack_tar(int box, int to, struct buf *said) {
     err_t e = collect_walk(box, pack_entry, &k, &sum);
     words_free(&k.names);
     e = e ? e : k.failed;
-    if (!e && sum.skipped)
-        buf_printf(said, "left out: %llu folders that are too deep, too many or not readable\n",
-                   (unsigned long long)sum.skipped);
+    if (!e && sum.skipped) {
+        buf_adds(said, "left out: ");
+        buf_count(said, sum.skipped, "folder, too deep, one too many or not readable\n",
+                  "folders, too deep, too many or not readable\n");
+    }
     return e ? e : put(to, end, sizeof end);
 }

@@ -27,8 +27,9 @@ static void say_reached(const struct nft_seen *s, struct buf *out) {
     for (size_t i = 0; i < s->nreached && i < REACHED_SHOWN; i++) {
         const struct nft_reached *r = &s->reached[i];
         bool six = strchr(r->address, ':') != NULL;
-        buf_printf(out, "            %s %s%s%s:%u, %" PRIu64 " times\n", r->proto, six ? "[" : "", r->address,
-                   six ? "]" : "", r->port, r->packets);
+        buf_printf(out, "            %s %s%s%s:%u, ", r->proto, six ? "[" : "", r->address, six ? "]" : "",
+                   r->port);
+        buf_count(out, r->packets, "time\n", "times\n");
     }
     if (s->nreached > REACHED_SHOWN)
         buf_printf(out, "            and %zu more\n", s->nreached - REACHED_SHOWN);
@@ -38,14 +39,17 @@ static void say_network(const struct reached *n, struct buf *out) {
     char sent[32], came[32];
     size_text(sent, n->sent_bytes);
     size_text(came, n->came_bytes);
-    if (n->sent)
-        buf_printf(out,
-                   "  network   sent %" PRIu64 " packets (%s) to the internet, %" PRIu64 " came back (%s)",
-                   n->sent, sent, n->came, came);
-    else
+    if (n->sent) {
+        buf_adds(out, "  network   sent ");
+        buf_count(out, n->sent, "packet", "packets");
+        buf_printf(out, " (%s) to the internet, %" PRIu64 " came back (%s)", sent, n->came, came);
+    } else
         buf_adds(out, "  network   nothing went out");
-    if (n->refused)
-        buf_printf(out, "; %" PRIu64 " packets to local addresses were refused", n->refused);
+    if (n->refused) {
+        buf_adds(out, "; ");
+        buf_count(out, n->refused, "packet to local addresses was refused",
+                  "packets to local addresses were refused");
+    }
     buf_adds(out, "\n");
     say_reached(&n->seen, out);
 }
@@ -75,9 +79,14 @@ err_t report_outbox(const struct outbox_place *box, struct buf *out) {
         return NULL;
     }
     size_text(size, have.bytes);
-    buf_printf(out, "  outbox    %" PRIu64 " files, %s", have.files, size);
-    if (have.others)
-        buf_printf(out, ", %" PRIu64 " links or other things that are no files", have.others);
+    buf_adds(out, "  outbox    ");
+    buf_count(out, have.files, "file, ", "files, ");
+    buf_adds(out, size);
+    if (have.others) {
+        buf_adds(out, ", ");
+        buf_count(out, have.others, "link or other thing that is no file",
+                  "links or other things that are no files");
+    }
     if (sum.skipped > sum.cut)
         buf_printf(out, ", %" PRIu64 " not looked at (too deep, a path too long, or not readable)",
                    sum.skipped - sum.cut);
@@ -97,7 +106,8 @@ static void say_changes(const struct aftermath *a, const char *path, struct buf 
         buf_printf(out, "  project   nothing in %s changed\n", shown);
         return;
     }
-    buf_printf(out, "  project   %" PRIu64 " files changed or new", a->changed);
+    buf_adds(out, "  project   ");
+    buf_count(out, a->changed, "file changed or new", "files changed or new");
     if (a->gone)
         buf_printf(out, ", %" PRIu64 " gone", a->gone);
     if (!a->n) {
@@ -126,10 +136,9 @@ static err_t keep(const char *lib, const struct project *p, const struct afterma
     char when[CLOCK_ISO_MAX];
     TRY(fs_dir(dir, 0, 0, 0700));
     clock_iso(when, clock_wall_ms());
-    buf_printf(&text,
-               "after the sealed run or session that ended %s: %" PRIu64 " files changed or new, %" PRIu64
-               " gone, %" PRIu64 " could run later\n",
-               when, a->changed, a->gone, a->n + a->more);
+    buf_printf(&text, "after the sealed run or session that ended %s: ", when);
+    buf_count(&text, a->changed, "file changed or new", "files changed or new");
+    buf_printf(&text, ", %" PRIu64 " gone, %" PRIu64 " could run later\n", a->gone, a->n + a->more);
     aftermath_print(a, "  ", 0, &text);
     return path ? fs_write(path, text.p, text.len, 0, 0, 0600) : NULL;
 }
@@ -151,17 +160,17 @@ static err_t say_kept(struct sealed_run *r, struct buf *out) {
     escape_into(shown, sizeof shown, ESCAPE_LINE, r->path, strlen(r->path));
     TRY(store_open(&r->ground, &r->project, &s));
     err_t e = store_diff(&s, &r->project, &diff);
-    size_t lines = 0;
+    uint64_t lines = 0;
     for (const char *p = buf_text(&diff); (p = strchr(p, '\n')); p++)
         lines++;
     if (!e && !lines) {
         buf_adds(out, "  project   untouched, and no change is waiting\n");
         e = store_drop(&s);
-    } else if (!e)
-        buf_printf(out,
-                   "  project   untouched; %zu changes wait: agent-cage aftermath %s --diff, then --take "
-                   "PATH… or --drop\n",
-                   lines, shown);
+    } else if (!e) {
+        buf_adds(out, "  project   untouched; ");
+        buf_count(out, lines, "change waits", "changes wait");
+        buf_printf(out, ": agent-cage aftermath %s --diff, then --take PATH… or --drop\n", shown);
+    }
     store_close(&s);
     return e;
 }

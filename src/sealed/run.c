@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,11 +206,20 @@ static err_t start(struct sealed_run *r) {
     return sealed_follow(r); /* the engine may have made a bridge meanwhile */
 }
 
+/* The project's path without "..", for people to read. */
+static char *plain_path(const struct project *p, const char *given) {
+    own_free char *link = xasprintf("/proc/self/fd/%d", p->fd);
+    char path[PATH_MAX];
+    ssize_t n = readlink(link, path, sizeof path);
+    return n > 0 && n < (ssize_t)sizeof path ? xstrndup(path, (size_t)n) : xstrdup(given);
+}
+
 static err_t prepare(const struct sealed_wish *w, struct sealed_run *r) {
     own_fd int binary = -1;
     own_free char *path = NULL;
     uint32_t uid_base;
     TRY(project_open(w->project, MODE_SEALED, &r->project));
+    r->path = plain_path(&r->project, w->project);
     TRY(ground_open(w->tell, w->ctx, &r->ground));
     TRY(ground_ids(&r->ground, &uid_base, &r->ids_lock));
     TRY(open_binary(&binary, &path));
@@ -227,8 +237,7 @@ static err_t prepare(const struct sealed_wish *w, struct sealed_run *r) {
 }
 
 err_t sealed_open(const struct sealed_wish *w, struct sealed_run *ret) {
-    *ret = (struct sealed_run){.path = xstrdup(w->project),
-                               .folder_lock = -1,
+    *ret = (struct sealed_run){.folder_lock = -1,
                                .ids_lock = -1,
                                .project = {.fd = -1},
                                .outbox = {.fd = -1, .parent = -1},

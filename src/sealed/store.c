@@ -115,7 +115,7 @@ err_t store_diff(const struct store *s, const struct project *p, struct buf *out
         return NULL;
     TRY(err_wrap(collect_walk(s->upper, differ_one, &d, &sum), "the changes that wait"));
     if (sum.skipped)
-        buf_printf(out, "%" PRIu64 " folders could not be looked at\n", sum.skipped);
+        buf_count(out, sum.skipped, "folder could not be looked at\n", "folders could not be looked at\n");
     return NULL;
 }
 

@@ -156,7 +156,9 @@ static void on_op_new(void *ctx, struct link *l, struct msg *m) {
     if (!e && o->w->ending)
         e = err_new(EXIT_FAILED, "the fleet is going down");
     if (!e && (box_find(o->w, c.name) || name_in_work(o->w, c.name)))
-        e = err_new(EXIT_USAGE, "an agent called %s is there already", c.name);
+        e = err_new(EXIT_POLICY,
+                    "an agent called %s is there already: take another name, or `agent-cage rm %s` first",
+                    c.name, c.name);
     if (e) {
         conf_agent_free(&c);
         end_err(o, e);

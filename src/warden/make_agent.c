@@ -74,6 +74,23 @@ static err_t make_accounts(struct job *j) {
 
 /* ---- project -------------------------------------------------------------------------------------------------- */
 
+/* Two agents in one folder are a choice, but none to find out about later. */
+static void say_shared(const struct job *j, const struct project *p) {
+    own_names char **names = NULL;
+    own_err err_t e = conf_agent_names(&names);
+    struct stat here, there;
+    if (e || fstat(p->fd, &here))
+        return;
+    for (size_t i = 0; names[i]; i++) {
+        own_conf_agent struct conf_agent c = {0};
+        own_err err_t bad = conf_agent_read(names[i], &c);
+        if (!bad && stat(c.project, &there) == 0 && there.st_dev == here.st_dev &&
+            there.st_ino == here.st_ino)
+            worker_say(j->report, "note: %s has this project too: each sees and changes what the other does",
+                       c.name);
+    }
+}
+
 /* A folder that was named must hold before anything is made for it. */
 static err_t look_at_project(struct job *j) {
     struct project p;
@@ -82,6 +99,7 @@ static err_t look_at_project(struct job *j) {
     TRY(project_open(j->c->project, j->c->mode, &p));
     if (*p.warning)
         worker_say(j->report, "note: %s", p.warning);
+    say_shared(j, &p);
     project_close(&p);
     return NULL;
 }

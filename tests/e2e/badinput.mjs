@@ -42,7 +42,7 @@ test('names outside [a-z][a-z0-9-]{0,19} are refused everywhere', () => {
 
 test('an agent that exists, and agents that do not', () => {
     const before = inventory();
-    refused(2, /there/, 'new', 'there');
+    refused(126, /there already: take another name/, 'new', 'there');
     for (const verb of [['status'], ['start'], ['stop'], ['restart'], ['rm']])
         refused(127, /nobody/, ...verb, 'nobody');
     refused(127, /nobody/, 'exec', 'nobody', '--', 'true');

@@ -100,6 +100,24 @@ test('arguments that are not UTF-8 come through the shim', () => {
     }
 });
 
+test('files and folders whose names are not UTF-8: made, seen from both sides, named in a command, worked in', () => {
+    const name = Buffer.from('caf\xe9 \xff\xed\xa0\x80', 'latin1');
+    const script = `exec "${binary}" exec "$1" -- /bin/cat $'caf\\xe9 \\xff\\xed\\xa0\\x80/in'`;
+    const inside = 'import os; os.chdir(b"caf\\xe9 \\xff\\xed\\xa0\\x80"); os.execv("/bin/bash", [b"/bin/bash", b"-c", b"pwd | od -An -tx1 | tr -d \' \\n\'; cat in"])';
+    for (const agent of ['pod', 'bare']) {
+        assert.equal(fleet.sh(agent, "mkdir $'caf\\xe9 \\xff\\xed\\xa0\\x80' && echo within >caf*/in").status, 0);
+        const project = fleet.status(agent).project;
+        assert.ok(fs.readdirSync(project, { encoding: 'buffer' }).some(n => n.equals(name)), agent);
+        const read = spawnSync('bash', ['-c', script, 'bash', agent], { env: { ...fleet.env, LC_ALL: 'C' }, input: '', encoding: 'utf8' });
+        assert.equal(read.stdout, 'within\n', read.stderr);
+        const place = agent === 'pod' ? '/project' : fleet.path('run/agent-cage/mnt/bare/project');
+        const worked = inRoom(fleet, 'harness', agent, ['/usr/bin/python3', '-c', `import os; os.chdir("${place}"); ${inside}`]);
+        assert.match(worked.stdout, new RegExp(`2f${name.toString('hex')}0awithin\n$`), worked.stderr);
+        const row = fleet.must('log', agent).stdout.split('\n').find(l => l.includes('/bin/cat'));
+        assert.match(row, /\$'caf\\351 \\377\\355\\240\\200\/in'/);
+    }
+});
+
 test('more arguments than a message holds are refused with a sentence', () => {
     const script = `ulimit -s unlimited; exec "${binary}" exec pod -- /bin/echo $(printf 'x%.0s' $(seq 1 66000) | sed 's/./& /g')`;
     const done = spawnSync('bash', ['-c', script], { env: fleet.env, input: '', encoding: 'utf8' });

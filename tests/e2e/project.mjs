@@ -121,6 +121,18 @@ test('a project owned by root is a warning', () => {
     assert.match(made.stdout + made.stderr, /root/);
 });
 
+test('a project that another agent has already is said, whatever its spelling', () => {
+    const place = fleet.path('shared-folder'), link = fleet.path('way');
+    fs.mkdirSync(place);
+    fs.chownSync(place, 61003, 61003);
+    assert.doesNotMatch(fleet.must({ timeout: 120_000 }, 'new', 'first', '--project', place).stderr, /too: each/);
+    fs.symlinkSync(place, link);
+    for (const [name, spelling] of [['second', `${place}/../shared-folder/`], ['third', link]]) // the command line makes it whole
+        assert.match(fleet.must({ timeout: 120_000 }, 'new', name, '--project', spelling).stderr, /^note: first has this project too: /m);
+    for (const name of ['first', 'second', 'third'])
+        fleet.must({ timeout: 60_000 }, 'rm', name);
+});
+
 test('the project stays when the agent goes', () => {
     fleet.must('rm', 'plain');
     assert.ok(fs.existsSync(folder('plain')));

@@ -78,6 +78,15 @@ function terminal(who, what, ...args) {
 // Root makes the workbench when there is none yet.
 assert.equal(cages.run('root', cages.project('first'), 'true').status, 0);
 
+test('what only root may begin says so to an ordinary user', () => {
+    for (const words of [['new', 'demo'], ['ls'], ['rm', 'demo']]) {
+        const done = cages.cage('person', ...words);
+        assert.equal(done.status, 125, quietly(done));
+        assert.match(done.stderr, /^agent-cage: no fleet is up on this machine below .*: start it with `sudo agent-cage up`\n$/);
+    }
+    assert.match(cages.cage('person', 'up').stderr, /`sudo agent-cage up`/);
+});
+
 for (const who of ['root', 'person'])
     describe(`as ${who}`, () => {
         const project = cages.project(`plain-${who}`, { 'src/main.c': 'int main;', Makefile: 'all:\n\ttrue\n', '.git/config': '[core]\n' });
@@ -89,7 +98,10 @@ for (const who of ['root', 'person'])
             assert.match(done.stderr, /^bad\n/);
             assert.match(done.stderr, /sealed run over: exit status 7/);
             assert.equal(cages.sh(who, project, 'kill -SEGV $$').status, 139);
-            assert.equal(cages.run(who, project, 'no-such-program').status, 127);
+            const absent = cages.run(who, project, 'no-such-program');
+            assert.equal(absent.status, 127);
+            assert.match(absent.stderr, /^agent-cage: the command could not be run: .*no-such-program.*\nagent-cage: sealed run over/m);
+            assert.equal(absent.stderr.match(/could not be run: /g).length, 1);
             assert.equal(cages.cage(who, 'sealed', project, '--timeout', '300ms', '--', 'sleep', '60').status, 124);
         });
 
@@ -140,6 +152,25 @@ for (const who of ['root', 'person'])
             assert.equal(done.stdout, '60000\n60000\nexecutor\n');
             assert.equal(fs.statSync(path.join(project, 'made')).uid, cages.uid);
             fs.rmSync(path.join(project, 'made'));
+        });
+
+        test('names that are not UTF-8 come out as they are, and are escaped where they are shown', () => {
+            const dir = cages.project(`bytes-${who}`);
+            const done = cages.sh(who, dir, "cp /bin/true $'caf\\xe9'; printf x >/outbox/$'\\xff\\xc3-name'");
+            assert.match(done.stderr, /1 file changed or new; what could run later, as you \(1\):\n +caf\\xe9: /, quietly(done));
+            assert.match(done.stderr, /outbox +1 file, 1 B, untrusted/);
+            const session = path.basename(done.stderr.match(/untrusted: (\S+)/)[1]);
+            assert.match(cages.cage(who, 'outbox', 'ls', session).stdout, /^file +1 {2}\\xff\\xc3-name$/m);
+            assert.match(cages.cage(who, 'aftermath', dir).stdout, /^after .*: 1 file changed or new, 0 gone, 1 could run later\n +caf\\xe9: /);
+            const tar = cages.path(`bytes-${who}.tar`), { home } = cages.as(who);
+            assert.equal(cages.cage('root', 'outbox', 'pack', path.join(home, 'agent-cage-outbox', session), tar).status, 0);
+            assert.match(spawnSync('tar', ['-tf', tar], { encoding: 'utf8' }).stdout, /-name$/m);
+        });
+
+        test('a project is named without the ways that were taken to it', () => {
+            const dir = cages.project(`plainly-${who}`);
+            const done = cages.run(who, `${dir}/../${path.basename(dir)}/.`, 'true');
+            assert.ok(done.stderr.includes(`nothing in ${dir} changed`), quietly(done));
         });
 
         test('results come out through the outbox, and traps in it are not sprung', () => {

@@ -143,7 +143,7 @@ test('a restart ends the session: what changed is said, in the answer and in the
         for (const row of ['.git/hooks/post-checkout: git runs it', 'Makefile: a build', '.vscode/tasks.json', 'out: ', 'fifo: '])
             assert.ok(text.includes(row), `${row} is not in\n${text}`);
         assert.match(text, /untrusted from now on/);
-        assert.match(text, /outbox +1 files, .*, 1 links or other/);
+        assert.match(text, /outbox +1 file, .*, 1 link or other thing that is no file/);
         assert.doesNotMatch(text, /a\.c/);
     }
     assert.match(fleet.must('aftermath', dir).stdout, /post-checkout/);

@@ -218,7 +218,7 @@ static void makes_and_removes_a_bare_agent(void **state) {
     assert_non_null(strstr(text, "bare bert started"));
     await_state(manager, "running");
     assert_string_equal(given("manager", LINK_manager_agent).peer, "bert");
-    assert_int_equal(op_new(op, "bert", "bare", text), EXIT_USAGE);
+    assert_int_equal(op_new(op, "bert", "bare", text), EXIT_POLICY);
     ask_order(manager, "stop", "bert", EXIT_OK);
     ask_order(manager, "start", "bert", EXIT_OK);
     pid_t agent = world_pid(&w, "bert.agent");
