@@ -2,6 +2,7 @@
 #include "base/escape.h"
 #include "base/own.h"
 #include "base/paths.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 
 #include <errno.h>
@@ -25,8 +26,9 @@ static void speak_utf8(void) {
 }
 
 int cli_report(err_t e) {
-    own_buf struct buf safe = {0};
-    escape_text(&safe, ESCAPE_LINE, err_text(e), strlen(err_text(e)));
+    own_buf struct buf text = {0}, safe = {0};
+    self_hints(&text, err_text(e));
+    escape_text(&safe, ESCAPE_LINE, buf_text(&text), text.len);
     fprintf(stderr, "agent-cage: %s\n", buf_text(&safe));
     int status = e->status;
     err_free(e);
@@ -80,6 +82,7 @@ int cli_main(int argc, char **argv) {
         help_all(stderr);
         return EXIT_USAGE;
     }
+    self_called(argv[0]);
     int status = 0;
     if (special(argc, argv, &status))
         return finish(status);

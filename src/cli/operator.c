@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "base/paths.h"
 #include "cli/client.h"
+#include "cli/self.h"
 #include "wire/seq.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@
 #include <unistd.h>
 
 static void print(FILE *to, struct bytes text) {
-    own_buf struct buf safe = {0};
-    escape_text(&safe, ESCAPE_LINE, text.p, text.len);
+    own_buf struct buf hints = {0}, safe = {0};
+    self_hints(&hints, text.p);
+    escape_text(&safe, ESCAPE_LINE, buf_text(&hints), hints.len);
     fprintf(to, "%s\n", buf_text(&safe));
     fflush(to);
 }

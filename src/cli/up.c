@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/own.h"
 #include "base/paths.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 #include "up/fleet_lock.h"
 #include "up/prepare.h"
@@ -49,14 +50,14 @@ err_t verb_up(const struct call *call, int *ret_status) {
     struct supervise_how how = {
         .demo = call_option(call, "demo") != NULL,
         .chat = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+        .self = self_name(),
     };
     pid_t other = 0;
     if (geteuid() == 0)
         TRY(lock_up(&other));              /* before anything is prepared, so that `down` finds us */
     if (other && how.demo && has_demo()) { /* what was asked for is there */
-        printf(
-            "This fleet is up already (process %d): agent-cage chat talks to it, agent-cage down ends it.\n",
-            (int)other);
+        printf("This fleet is up already (process %d): `%s chat` talks to it, `%s down` ends it.\n",
+               (int)other, self_name(), self_name());
         return NULL;
     }
     if (other)

@@ -163,10 +163,12 @@ static bool ask_demo(struct up *u) {
 
 static void show_how_to_talk(const struct up *u) {
     if (u->how->demo && !u->no_demo)
-        printf("Talk to it: agent-cage chat demo · agent-cage send demo 'uname -a' --wait · agent-cage exec "
-               "demo -- id\n");
-    printf(u->how->chat ? "This chat is the fleet's: leaving it ends the fleet.\n"
-                        : "Ctrl-C or `agent-cage down` ends the fleet.\n");
+        printf("Talk to it: %s chat demo · %s send demo 'uname -a' --wait · %s exec demo -- id\n",
+               u->how->self, u->how->self, u->how->self);
+    if (u->how->chat)
+        printf("This chat is the fleet's: /quit leaves it and ends the fleet.\n");
+    else
+        printf("Ctrl-C or `%s down` ends the fleet.\n", u->how->self);
     fflush(stdout);
 }
 
@@ -179,7 +181,8 @@ static err_t start_chat(struct up *u) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execl("/proc/self/exe", "agent-cage", "chat", (char *)NULL);
+    setenv(UP_CHAT, "1", 1);
+    execl("/proc/self/exe", u->how->self, "chat", (char *)NULL);
     _exit(EXIT_FAILED);
 }
 

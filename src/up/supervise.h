@@ -21,9 +21,13 @@
 #include <stdbool.h>
 
 struct supervise_how {
-    bool demo; /* make the agent `demo` if there is none */
-    bool chat; /* run `agent-cage chat` in the foreground; its end is the fleet's */
+    bool demo;        /* make the agent `demo` if there is none */
+    bool chat;        /* run `agent-cage chat` in the foreground; its end is the fleet's */
+    const char *self; /* what a person calls this program */
 };
+
+/* In the environment of that chat, so that it says what leaving it does. */
+#define UP_CHAT "AGENT_CAGE_CHAT_OF_UP"
 
 /* Returns when the fleet is down. */
 err_t supervise(const struct supervise_how *how);

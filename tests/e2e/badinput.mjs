@@ -116,7 +116,7 @@ test('a second up in the same root is refused', () => {
     assert.equal(fleet.cage('ls').status, 0);
     const demo = fleet.cage({ timeout: 30_000 }, 'up', '--demo');
     assert.equal(demo.status, 125, demo.stdout);
-    assert.match(demo.stderr, /already.*without demo, which `agent-cage new demo` makes/);
+    assert.match(demo.stderr, /already.*without demo, which `\S*agent-cage new demo` makes/);
 });
 
 test('up --demo whose demo cannot be made stays up, says why, and ends with a failure', async () => {

@@ -145,7 +145,7 @@ test('Codex: its page wants a code, its file goes to the agent as a pair that is
 
 test('a harness without a log-in of its own says what to do instead', () => {
     fleet.new('three', '--harness', 'zai');
-    assert.match(chat('three', '/auth'), /no log-in of its own: on the host, run `agent-cage auth`/);
+    assert.match(chat('three', '/auth'), /no log-in of its own: on the host, run `\S*agent-cage auth`/);
 });
 
 test('auth asks on a terminal and shows nothing of what is typed; Ctrl-C and an empty line leave all as it was', async () => {

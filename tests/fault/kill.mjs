@@ -77,7 +77,7 @@ function verdict(done) {
 }
 
 /** What `send` says when it is left without a last word. */
-const LEFT = /^agent-cage: (whether the message was taken is unknown: .+|its report could not be read: .+|the fleet did not answer within \d+ s; `agent-cage log \w+` tells whether the message was taken|the manager went away and has not come back: whether it took the message is not known)$/m;
+const LEFT = /^agent-cage: (whether the message was taken is unknown: .+|its report could not be read: .+|the fleet did not answer within \d+ s; `\S*agent-cage log \w+` tells whether the message was taken|the manager went away and has not come back: whether it took the message is not known)$/m;
 
 async function settled() {
     for (const name of AGENTS) {

@@ -2,6 +2,7 @@
 #include "base/own.h"
 #include "double.h"
 #include "relay_world.h"
+#include "up/supervise.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -404,6 +405,27 @@ static void chat_in_a_terminal(void **state) {
     buf_free(&seen);
 }
 
+/* `up` runs a chat whose end is the fleet's: no key that is pressed by habit may be that end. */
+static void the_chat_of_up_is_not_left_by_ctrl_c(void **state) {
+    struct world *w = *state;
+    own_fd int master = -1;
+    setenv(UP_CHAT, "1", 1);
+    pid_t pid = in_terminal(w, &master, (char *[]){"agent-cage", "chat", "demo", NULL});
+    unsetenv(UP_CHAT);
+    own_buf struct buf seen = {0};
+    expect(master, &seen, "/quit leaves and ends the fleet");
+    expect(master, &seen, "demo ▸");
+    for (int i = 0; i < 3; i++) {
+        buf_clear(&seen);
+        type(master, "\003");
+        expect(master, &seen, "/quit leaves it and ends the fleet");
+    }
+    type(master, "echo $((6*7))\r");
+    expect(master, &seen, "exit 0");
+    type(master, "/quit\r");
+    assert_int_equal(reap(pid), 0);
+}
+
 static void no_fleet_is_one_sentence(void **state) {
     (void)state;
     struct world w = {.root = "/tmp/no-fleet-here"};
@@ -432,6 +454,7 @@ int main(void) {
         EACH(chat_with_nobody),
         EACH(chat_asks_which_agent),
         EACH(chat_in_a_terminal),
+        EACH(the_chat_of_up_is_not_left_by_ctrl_c),
         cmocka_unit_test(no_fleet_is_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

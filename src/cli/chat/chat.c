@@ -4,19 +4,30 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/line.h"
 #include "cli/verb.h"
+#include "up/supervise.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 enum { TWICE_MS = 2000 };
 
+/* At an empty line. */
+static void say_how_to_leave(struct chat *c) {
+    const char *goes_on = c->nown ? "the agent goes on, /stop ends what it does; " : "";
+    if (c->of_up)
+        chat_tell(c, "(%sthis chat is the fleet's: /quit leaves it and ends the fleet)", goes_on);
+    else
+        chat_tell(c, "(%sCtrl-C again, or /quit, leaves the chat)", goes_on);
+}
+
 static void on_interrupt(struct chat *c) {
     int64_t now = clock_mono_ns() / 1000000;
-    bool again = c->interrupted_at && now - c->interrupted_at < TWICE_MS;
+    bool again = !c->of_up && c->interrupted_at && now - c->interrupted_at < TWICE_MS;
     c->interrupted_at = 0;
     if (!c->tty || again)
         c->quit = true;
@@ -24,8 +35,7 @@ static void on_interrupt(struct chat *c) {
         shell_interrupt(c);
     else if (!line_cancel(c->line)) {
         c->interrupted_at = now;
-        chat_tell(c, c->nown ? "(the agent goes on; /stop ends what it does; Ctrl-C again leaves the chat)"
-                             : "(Ctrl-C again, or /quit, leaves the chat)");
+        say_how_to_leave(c);
     }
 }
 
@@ -111,7 +121,8 @@ static void on_names(struct chat *c, const char *data, const struct msg *m) {
 
 static void welcome(struct chat *c, const char *agent) {
     if (c->tty)
-        chat_tell(c, "agent-cage %s · /help shows what can be said here, /quit leaves", AGENT_CAGE_VERSION);
+        chat_tell(c, "agent-cage %s · /help shows what can be said here, /quit leaves%s", AGENT_CAGE_VERSION,
+                  c->of_up ? " and ends the fleet" : "");
     c->entering = agent != NULL;
     chat_list(c, agent ? on_names : on_first, NULL);
     if (agent)
@@ -157,6 +168,7 @@ err_t chat_run(const char *agent) {
     struct chat *c = xcalloc(1, sizeof *c);
     *c = (struct chat){.client = {.fd = -1}, .signals = -1};
     c->tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    c->of_up = getenv(UP_CHAT);
     c->render = (struct render){.colour = render_colours(STDOUT_FILENO), .most = SHOW_MOST};
     sigset_t old;
     err_t e = catch_signals(c, &old);

@@ -77,6 +77,7 @@ struct chat {
     struct shell *shell;                        /* /sh that runs; NULL: none */
     int64_t away_since, try_at, interrupted_at; /* monotonic ms; 0: not */
     err_t over;                                 /* why it ends, owned */
+    bool of_up;                                 /* the fleet ends with it, so Ctrl-C does not leave it */
 };
 
 /* ---- chat.c: the loop ---- */

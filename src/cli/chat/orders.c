@@ -132,11 +132,12 @@ void chat_do_help(struct chat *c, const char *agent, const char *rest) {
         own_free char *words = xasprintf("/%s %s", k->name, k->args);
         buf_printf(&out, "  %-18s %s\n", words, k->help);
     }
+    buf_adds(&out, "  anything else      is said to the room's agent; Ctrl-C drops the line\n");
     buf_adds(
         &out,
-        "  anything else      is said to the room's agent; Ctrl-C drops the line, twice leaves the chat\n"
-        "                     leaving ends no agent's work, but the chat of `agent-cage up` ends its fleet "
-        "with it\n");
+        c->of_up
+            ? "                     this chat is the fleet's: leaving it (/quit, Ctrl-D) ends the fleet\n"
+            : "                     leaving (/quit, Ctrl-C twice, Ctrl-D) ends no agent's work\n");
     chat_show(c, buf_text(&out));
 }
 

@@ -2,6 +2,7 @@
 #include "base/escape.h"
 #include "base/own.h"
 #include "cli/chat/line.h"
+#include "cli/self.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,8 +24,9 @@ void chat_tell(struct chat *c, const char *fmt, ...) {
     if (n < 0)
         return;
     own_free char *owned = text;
-    own_buf struct buf safe = {0};
-    escape_text(&safe, ESCAPE_TEXT, owned, (size_t)n);
+    own_buf struct buf hints = {0}, safe = {0};
+    self_hints(&hints, owned);
+    escape_text(&safe, ESCAPE_TEXT, buf_text(&hints), hints.len);
     buf_adds(&safe, "\n");
     chat_show(c, buf_text(&safe));
 }
@@ -32,9 +34,10 @@ void chat_tell(struct chat *c, const char *fmt, ...) {
 bool chat_failed(struct chat *c, const struct msg *m) {
     if (m->type != MSG_relay_end || !m->relay_end.status)
         return false;
-    own_buf struct buf safe = {0}, out = {0};
+    own_buf struct buf hints = {0}, safe = {0}, out = {0};
+    self_hints(&hints, m->relay_end.text.p);
     buf_adds(&safe, "▪ ");
-    escape_text(&safe, ESCAPE_LINE, m->relay_end.text.p, m->relay_end.text.len);
+    escape_text(&safe, ESCAPE_LINE, buf_text(&hints), hints.len);
     render_in(&c->render, &out, "31", buf_text(&safe));
     buf_adds(&out, "\n");
     chat_show(c, buf_text(&out));

@@ -1,0 +1,54 @@
+/* What this program is called in hints: by its name where a shell finds that, else by the path it was called by. */
+#include "cli/self.h"
+#include "base/own.h"
+#include "../scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static void hinted(const char *text, const char *want) {
+    own_buf struct buf out = {0};
+    self_hints(&out, text);
+    assert_string_equal(buf_text(&out), want);
+}
+
+static void without_a_word_for_it(void **state) {
+    (void)state;
+    setenv("PATH", "/nonexistent::/proc", 1);
+    self_called("build/agent-cage");
+    assert_string_equal(self_name(), "build/agent-cage");
+    hinted("run `agent-cage up`, `sudo agent-cage auth x`",
+           "run `build/agent-cage up`, `sudo build/agent-cage auth x`");
+    hinted("`sudo agent-cage a` `agent-cage b`", "`sudo build/agent-cage a` `build/agent-cage b`");
+    hinted("agent-cage: `agent-cages ` `agent-cage` /etc/agent-cage /`agent-cage",
+           "agent-cage: `agent-cages ` `agent-cage` /etc/agent-cage /`agent-cage");
+    hinted("", "");
+}
+
+static void with_one(void **state) {
+    (void)state;
+    own_free char *file = xasprintf("%s/agent-cage", scratch_dir),
+                  *path = xasprintf("/nonexistent:%s", scratch_dir);
+    own_file FILE *f = fopen(file, "w");
+    setenv("PATH", path, 1);
+    self_called("build/agent-cage");
+    assert_string_equal(self_name(), "build/agent-cage"); /* no program */
+    assert_int_equal(chmod(file, 0755), 0);
+    self_called("build/agent-cage");
+    hinted("run `agent-cage up`", "run `agent-cage up`");
+    setenv("PATH", "/nonexistent", 1);
+    self_called("agent-cage");
+    hinted("run `agent-cage up`", "run `agent-cage up`");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_word_for_it),
+        cmocka_unit_test_setup_teardown(with_one, scratch_up, scratch_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
