@@ -72,7 +72,9 @@ static err_t has_room(const struct intray *t, uint64_t size) {
         promised += c->size - c->got;
     held.bytes += promised;
     if (held.files >= INTRAY_FILES_MAX || held.bytes + size > INTRAY_BYTES_MAX)
-        return err_new(EXIT_POLICY, "the in-tray is full (%llu files, %llu bytes): root may remove some",
+        return err_new(EXIT_POLICY,
+                       "the in-tray is full (%llu files, %llu bytes): on the host, `agent-cage inbox rm NAME "
+                       "FILE` makes room",
                        (unsigned long long)held.files, (unsigned long long)held.bytes);
     if (fstatvfs(t->dir, &fs))
         return err_sys(errno, "the in-tray's disk");

@@ -4,13 +4,13 @@
  */
 #include "base/escape.h"
 #include "base/own.h"
+#include "cli/listing.h"
 #include "cli/verb.h"
 #include "sealed/pack.h"
 #include "sealed/outbox_place.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,39 +33,11 @@ static err_t open_box(const char *which, int *ret) {
     return NULL;
 }
 
-static bool list_one(void *ctx, const struct collect_entry *e) {
-    struct buf *out = ctx;
-    mode_t m = e->st.st_mode;
-    const char *kind = S_ISREG(m)    ? "file"
-                       : S_ISDIR(m)  ? "folder"
-                       : S_ISLNK(m)  ? "link"
-                       : S_ISFIFO(m) ? "fifo"
-                       : S_ISSOCK(m) ? "socket"
-                                     : "device";
-    buf_printf(out, "%-7s %12" PRIu64 "  ", kind, S_ISREG(m) ? (uint64_t)e->st.st_size : 0);
-    escape_text(out, ESCAPE_LINE, e->path, strlen(e->path));
-    if (S_ISLNK(m)) {
-        buf_adds(out, " -> ");
-        escape_text(out, ESCAPE_LINE, e->target, strlen(e->target));
-    }
-    if (S_ISREG(m) && e->st.st_nlink > 1)
-        buf_adds(out, " (has another name somewhere: not read)");
-    buf_adds(out, "\n");
-    return true;
-}
-
 static err_t ls(const struct call *call, int *ret_status) {
     own_fd int box = -1;
-    own_buf struct buf out = {0};
-    struct collect_sum sum;
     (void)ret_status;
     TRY(open_box(call->args[1], &box));
-    TRY(collect_walk(box, list_one, &out, &sum));
-    fwrite(buf_text(&out), 1, out.len, stdout);
-    if (sum.skipped)
-        fprintf(stderr, "agent-cage: %" PRIu64 " %s not looked into: too deep, too many or not readable\n",
-                sum.skipped, sum.skipped == 1 ? "folder was" : "folders were");
-    return NULL;
+    return listing_print(box);
 }
 
 static err_t cat(const struct call *call, int *ret_status) {

@@ -108,6 +108,30 @@ test('what is not sent: no regular file, a hostile name, more than 2 GiB', () =>
     assert.equal(run('send', 'nobody', '--file', 'note.txt').status, 127);
 });
 
+test('the in-tray is seen and cleared by root of the host, also while the agent is stopped; no trap in it is sprung', () => {
+    const tray = fleet.path('var/lib/agent-cage/agents/pod/inbox'), kept = fleet.path('kept');
+    fs.writeFileSync(kept, 'kept');
+    fs.symlinkSync(kept, `${tray}/link`); // as the agent's own account could
+    fs.symlinkSync('/etc', `${tray}/way`);
+    fs.writeFileSync(`${tray}/a\x1b[2J`, 'x');
+    const list = run('inbox', 'ls', 'pod');
+    assert.match(list.stdout, /^file +\d+ {2}note\.txt$/m, list.stderr);
+    assert.match(list.stdout, /^link +0 {2}way -> \/etc$/m);
+    assert.match(list.stdout, /a\\x1b\[2J/);
+    assert.ok(!list.stdout.includes('passwd'));
+    assert.equal(run('inbox', 'rm', 'pod', 'link').status, 0);
+    assert.equal(fs.readFileSync(kept, 'utf8'), 'kept');
+    for (const [status, ...words] of [[127, 'pod', 'nothing'], [126, 'pod', '../outbox'], [126, 'pod', '.'], [126, 'pod', 'way/passwd'], [2, 'pod'], [127, 'nobody', 'x']])
+        assert.equal(run('inbox', 'rm', ...words).status, status, words.join(' '));
+    fs.unlinkSync(`${tray}/a\x1b[2J`);
+    const sent = run('send', 'pod', '--file', 'note.txt').stdout.trim().split('/').pop();
+    fleet.must('stop', 'pod');
+    assert.equal(run('inbox', 'rm', 'pod', sent, 'way').stdout, `removed ${sent}\nremoved way\n`);
+    fleet.must({ timeout: 60_000 }, 'start', 'pod');
+    assert.ok(!fleet.exec('pod', 'ls', '/inbox').stdout.split('\n').includes(sent));
+    assert.match(run('inbox', 'ls', 'pod').stdout, /note\.txt$/m);
+});
+
 test('in-tray and outbox are their rooms\' own on the host, and go with the agent', () => {
     for (const [folder, room] of [['inbox', 50000], ['outbox', 60000]]) {
         const st = fs.statSync(fleet.path('var/lib/agent-cage/agents/pod', folder));
@@ -128,6 +152,7 @@ test('a sealed agent takes no files, and its outbox is its session\'s', () => {
     const sent = run('send', 'shut', '--file', 'note.txt');
     assert.equal(sent.status, 126, sent.stderr);
     assert.match(sent.stderr, /sealed agent takes no files/);
+    assert.equal(run('inbox', 'ls', 'shut').status, 126);
     assert.equal(fleet.sh('shut', 'echo result >/outbox/r.txt; ls -A /inbox').stdout, ''); // a place in the image, nothing on it
     assert.ok(!/ \/inbox /.test(fleet.exec('shut', 'cat', '/proc/self/mountinfo').stdout));
     assert.equal(run('get', 'shut', 'r.txt', '--to', '-').stdout, 'result\n');
