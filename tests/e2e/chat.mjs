@@ -1,8 +1,9 @@
 // The way of a message: from the chat to the executor and back.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Fleet, names } from './lib/fleet.mjs';
-import { ended } from './lib/until.mjs';
+import { spawn } from 'node:child_process';
+import { Fleet, binary, names } from './lib/fleet.mjs';
+import { ended, until } from './lib/until.mjs';
 
 const fleet = await Fleet.start();
 fleet.new('pod');
@@ -76,6 +77,28 @@ test('--net none: the executor has its own loopback alone', () => {
     fleet.new('offline', '--net', 'none');
     const done = fleet.sh('offline', 'tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d " "');
     assert.equal(done.stdout.trim(), 'lo');
+});
+
+test('the chat of up: Ctrl-C says that /quit ends the fleet, and ends nothing', async () => {
+    const other = new Fleet();
+    const child = spawn('script', ['-qec', `"${binary}" up`, '/dev/null'], { env: { ...other.env, TERM: 'xterm' } }), over = ended(child, 300_000);
+    const decoder = new TextDecoder();
+    let said = '';
+    child.stdout.on('data', bytes => { said += decoder.decode(bytes, { stream: true }); });
+    const see = what => until(`up to say ${what}`, 120_000, () => said.includes(what));
+    await see('/quit leaves and ends the fleet');
+    await see('fleet ▸');
+    assert.ok(said.includes(`\`${binary} new NAME\``), said); // no word that a shell finds
+    for (let i = 0; i < 3; i++) {
+        said = '';
+        child.stdin.write('\x03');
+        await see('this chat is the fleet\'s: /quit leaves it and ends the fleet');
+    }
+    assert.equal(other.cage('ls').status, 0);
+    child.stdin.write('/quit\r');
+    assert.equal((await over).status, 0, said);
+    assert.match(said, /the fleet is down/);
+    await other.stop();
 });
 
 test('ls as JSON is stable', () => {
