@@ -81,7 +81,7 @@ test('--net none: the executor has its own loopback alone', () => {
 
 test('the chat of up: Ctrl-C says that /quit ends the fleet, and ends nothing', async () => {
     const other = new Fleet();
-    const child = spawn('script', ['-qec', `"${binary}" up`, '/dev/null'], { env: { ...other.env, TERM: 'xterm' } }), over = ended(child, 300_000);
+    const child = spawn('script', ['-qec', `exec "${binary}" up`, '/dev/null'], { env: { ...other.env, TERM: 'xterm' } }), over = ended(child, 300_000);
     const decoder = new TextDecoder();
     let said = '';
     child.stdout.on('data', bytes => { said += decoder.decode(bytes, { stream: true }); });

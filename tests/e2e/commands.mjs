@@ -105,7 +105,7 @@ test('files and folders whose names are not UTF-8: made, seen from both sides, n
     const script = `exec "${binary}" exec "$1" -- /bin/cat $'caf\\xe9 \\xff\\xed\\xa0\\x80/in'`;
     const inside = 'import os; os.chdir(b"caf\\xe9 \\xff\\xed\\xa0\\x80"); os.execv("/bin/bash", [b"/bin/bash", b"-c", b"pwd | od -An -tx1 | tr -d \' \\n\'; cat in"])';
     for (const agent of ['pod', 'bare']) {
-        assert.equal(fleet.sh(agent, "mkdir $'caf\\xe9 \\xff\\xed\\xa0\\x80' && echo within >caf*/in").status, 0);
+        assert.equal(fleet.sh(agent, "mkdir $'caf\\xe9 \\xff\\xed\\xa0\\x80' && cd caf* && echo within >in").status, 0);
         const project = fleet.status(agent).project;
         assert.ok(fs.readdirSync(project, { encoding: 'buffer' }).some(n => n.equals(name)), agent);
         const read = spawnSync('bash', ['-c', script, 'bash', agent], { env: { ...fleet.env, LC_ALL: 'C' }, input: '', encoding: 'utf8' });

@@ -82,9 +82,9 @@ test('what only root may begin says so to an ordinary user', () => {
     for (const words of [['new', 'demo'], ['ls'], ['rm', 'demo']]) {
         const done = cages.cage('person', ...words);
         assert.equal(done.status, 125, quietly(done));
-        assert.match(done.stderr, /^agent-cage: no fleet is up on this machine below .*: start it with `sudo agent-cage up`\n$/);
+        assert.match(done.stderr, /^agent-cage: no fleet is up on this machine below .*: start it with `sudo \S*agent-cage up`\n$/);
     }
-    assert.match(cages.cage('person', 'up').stderr, /`sudo agent-cage up`/);
+    assert.match(cages.cage('person', 'up').stderr, /`sudo \S*agent-cage up`/);
 });
 
 for (const who of ['root', 'person'])
