@@ -43,9 +43,9 @@ static bool bind_to(const char *from, const char *to) {
 }
 
 static bool folders(void) {
-    static const char *const names[] = {"bin",     "etc",     "usr",    "run",     "run/lock", "var",
-                                        "var/tmp", "tmp",     "dev",    "proc",    "sys",      "home",
-                                        "cage",    "project", "outbox", "scratch", "root"};
+    static const char *const names[] = {"bin",     "etc",     "usr",   "run",    "run/lock", "var",
+                                        "var/tmp", "tmp",     "dev",   "proc",   "sys",      "home",
+                                        "cage",    "project", "inbox", "outbox", "scratch",  "root"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (mkdir(names[i], 01777))
             return false;

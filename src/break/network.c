@@ -34,6 +34,11 @@ err_t network_rules(pid_t pid, struct buf *out) {
     return run_there(pid, command, out);
 }
 
+err_t network_ports(struct buf *out) {
+    static const char *const argv[] = {"podman", "ps", "--format={{.Pid}} {{.Ports}}", NULL};
+    return proc_must(&(struct proc_spec){.argv = argv, .out = out, .timeout_ms = PROGRAM_MS});
+}
+
 /* ---- IPv6 ---- */
 
 static err_t read_net(pid_t pid, const char *file, struct buf *out) {

@@ -13,6 +13,9 @@
 /* The rules there, as `nft -j list ruleset` prints them. */
 err_t network_rules(pid_t pid, struct buf *out);
 
+/* The engine's running rooms, a line each: the first process, and behind a blank the ports of this host that lead in. */
+err_t network_ports(struct buf *out);
+
 /* An IPv6 address and a default route for a cage that has none, so that what is refused by IPv6 is refused by a rule and not for
  * want of a way. Only for a cage that `break` made itself; its rules stay as they are. */
 err_t network_give_six(pid_t pid);

@@ -226,6 +226,23 @@ static void look_inwards(pid_t pid, struct witness *w) {
                           : "it has no address that anybody outside could name");
 }
 
+/* The room is found by its network: its first process is not the one that is looked at. */
+static void look_ports(pid_t pid, struct witness *w) {
+    own_buf struct buf text = {0};
+    own_free char *self = xasprintf("%d", pid);
+    ino_t inside = namespace_of(self, "net");
+    own_err err_t e = network_ports(&text);
+    snprintf(w->why, sizeof w->why, "%.400s", e ? err_text(e) : "the engine knows no such room");
+    for (char *rest = e ? NULL : text.p, *line; rest && (line = strsep(&rest, "\n"));) {
+        char *first = strsep(&line, " ");
+        if (!inside || namespace_of(first, "net") != inside)
+            continue;
+        w->judged = true;
+        w->right = !line || !*line;
+        snprintf(w->why, sizeof w->why, "%s%.400s", w->right ? "" : "published: ", w->right ? "" : line);
+    }
+}
+
 static void look_accepted(size_t accepted, struct witness *w) {
     w->judged = true;
     w->right = !accepted;
@@ -248,6 +265,8 @@ void witness_look(pid_t pid, enum kind kind, size_t accepted, struct witness ret
     look_use(pid, &ret[n++]);
     ret[n] = (struct witness){.what = "NW-23 nothing comes in from this host"};
     look_inwards(pid, &ret[n++]);
+    ret[n] = (struct witness){.what = "NW-23 no port of this host leads in"};
+    look_ports(pid, &ret[n++]);
     if (kind_sealed(kind)) {
         ret[n] = (struct witness){.what = "NW-02 the refusals are counted by the rules"};
         ret[n + 1] = (struct witness){.what = "NW-19 the rules at the end are those that were set"};

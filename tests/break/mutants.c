@@ -57,6 +57,7 @@ static const struct mutant {
     {"CG-RW", .add = "--volume=/sys/fs/cgroup:/scratch:rw"},
     {"UTS-HOST", .drop = "--hostname", .add = "--uts=host"},
     {"CG-HOST", .from = "--cgroupns=private", .to = "--cgroupns=host"},
+    {"PUBLISH", .add = "--publish=127.0.0.1:17077:7077"},
     {"NET-HOST", .from = "--network=bridge", .to = "--network=host"},
     {"DNS-HOST", .drop = "--dns"},
     {"HOST-FILES", .drop = "--no-hosts", .add = "--add-host=intranet:10.0.0.1"},

@@ -14,7 +14,7 @@ import { faults, hostKinds } from './lib/rows.mjs';
 const mutants = path.join(top, 'build/tests/break/mutants');
 const all = fs.readFileSync(path.join(top, 'tests/break/mutations.txt'), 'utf8').split('\n').filter(l => l && !l.startsWith('#'))
     .map(l => l.split('\t')).map(([name, rows]) => ({ name: name.replace(/^\*/, ''), sample: name[0] === '*', rows: rows.split('|') }));
-const REFUSED = 'refused: ';
+const REFUSED = 'refused: ', COLLECTOR = 'collector: ';
 const which = process.env.MUTATIONS ?? 'sample';
 const oneMore = all[Math.floor(Date.now() / 86_400_000) % all.length];
 const chosen = all.filter(m => which === 'all' || which.split(',').includes(m.name) || (which === 'sample' && (m.sample || m === oneMore)));
@@ -44,8 +44,22 @@ function judge(name) {
     return JSON.parse(done.stdout);
 }
 
+/** The unit tests that a collector fails which opens carelessly. */
+function failing() {
+    const done = spawnSync(path.join(top, 'build/tests/break/careless'), { encoding: 'utf8', timeout: 60_000 });
+    const of = word => [...(done.stdout + done.stderr).matchAll(new RegExp(`^\\[ +${word} +\\] (\\w+)$`, 'gm'))].map(m => m[1]);
+    assert.ok(of('OK').includes('plain_file'), done.stdout + done.stderr);
+    return of('FAILED');
+}
+
 for (const { name, rows } of chosen)
     test(name, t => {
+        if (rows[0].startsWith(COLLECTOR)) {
+            const failed = failing();
+            for (const row of [rows[0].slice(COLLECTOR.length), ...rows.slice(1)])
+                assert.ok(failed.includes(row), `survived: ${row} does not fail; these do: ${failed.join('; ')}`);
+            return;
+        }
         const said = judge(name);
         if (said.refused) {
             t.diagnostic(`${name}: ${said.refused}`);

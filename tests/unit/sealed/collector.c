@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -142,6 +143,52 @@ static void leased(void **state) {
     close(ready[1]);
 }
 
+/* One that is not given up is refused soon, and can be tried again. */
+static void leased_for_long(void **state) {
+    (void)state;
+    own_buf struct buf b = {0};
+    put("leased", "x");
+    int ready[2];
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        int fd = open("leased", O_RDWR | O_CLOEXEC);
+        signal(SIGIO, SIG_IGN);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        char ok = fd >= 0 && !fcntl(fd, F_SETLEASE, F_WRLCK) ? 'y' : 'n';
+        if (write(ready[1], &ok, 1) != 1)
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    char ok = 'n';
+    assert_int_equal(read(ready[0], &ok, 1), 1);
+    int64_t began = clock_mono_ns();
+    own_err err_t e = ok == 'y' ? collect_read(scratch, "leased", 1000, &b) : NULL;
+    int64_t took = clock_mono_ns() - began;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    if (ok != 'y') /* this file system has none */
+        skip();
+    assert_non_null(e);
+    assert_int_equal(e->status, EXIT_POLICY);
+    assert_true(took < 2500000000);
+    assert_null(collect_read(scratch, "leased", 1000, &b));
+}
+
+/* A process that lets the two change places all the time. */
+static pid_t flipping(const char *one, const char *other) {
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (!renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE))
+        ;
+    _exit(1);
+}
+
 /* A file and a link to a secret change places all the time: never a byte of the secret, and the race must have been run. */
 static void a_file_that_flips(void **state) {
     (void)state;
@@ -149,21 +196,20 @@ static void a_file_that_flips(void **state) {
     put("secret", "SECRET");
     put("entry", "plain");
     assert_int_equal(symlink("secret", "other"), 0);
-    pid_t pid = fork();
-    if (!pid)
-        for (;;)
-            if (renameat2(AT_FDCWD, "entry", AT_FDCWD, "other", RENAME_EXCHANGE))
-                _exit(1);
+    pid_t pid = flipping("entry", "other");
     size_t plain = 0, refused_links = 0;
-    for (int i = 0; i < COLLECTIONS || ((plain < LEAST || refused_links < LEAST) && i < MOST); i++) {
+    bool secret = false;
+    for (int i = 0; !secret && (i < COLLECTIONS || ((plain < LEAST || refused_links < LEAST) && i < MOST));
+         i++) {
         own_buf struct buf b = {0};
         own_err err_t e = collect_read(scratch, "entry", 100, &b);
-        assert_null(strstr(buf_text(&b), "SECRET"));
+        secret = strstr(buf_text(&b), "SECRET");
         plain += !e;
         refused_links += e && e->status == EXIT_POLICY;
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    assert_false(secret);
     assert_true(plain >= LEAST);
     assert_true(refused_links >= LEAST);
 }
@@ -171,6 +217,7 @@ static void a_file_that_flips(void **state) {
 struct seen {
     struct buf text;
     size_t n;
+    bool outside;
 };
 
 static bool see(void *ctx, const struct collect_entry *e) {
@@ -178,6 +225,37 @@ static bool see(void *ctx, const struct collect_entry *e) {
     s->n++;
     buf_printf(&s->text, "%s|", e->path);
     return true;
+}
+
+static bool see_inside(void *ctx, const struct collect_entry *e) {
+    struct seen *s = ctx;
+    s->n += !strcmp(e->name, "in");
+    s->outside |= !strcmp(e->name, "secret");
+    return true;
+}
+
+/* So do a folder and a link to one that is elsewhere: never a name of that one. */
+static void a_folder_that_flips(void **state) {
+    (void)state;
+    enum { WALKS = 20000, LEAST = 1000, MOST = 20 * WALKS };
+    size_t links_seen = 0;
+    struct seen s = {0};
+    assert_true(!mkdir("elsewhere", 0755) && !mkdir("top", 0755) && !mkdir("top/folder", 0755));
+    put("elsewhere/secret", "x");
+    put("top/folder/in", "x");
+    assert_int_equal(symlink("../elsewhere", "link"), 0);
+    own_fd int top = open("top", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    pid_t pid = flipping("top/folder", "link");
+    for (int i = 0; !s.outside && (i < WALKS || ((s.n < LEAST || links_seen < LEAST) && i < MOST)); i++) {
+        struct collect_sum sum;
+        size_t before = s.n;
+        assert_null(collect_walk(top, see_inside, &s, &sum));
+        links_seen += s.n == before;
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_false(s.outside);
+    assert_true(s.n >= LEAST && links_seen >= LEAST);
 }
 
 static void walks(void **state) {
@@ -256,7 +334,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_names_and_sizes, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(no_end, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(leased, scratch_up, scratch_down),
+        cmocka_unit_test_setup_teardown(leased_for_long, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(a_file_that_flips, scratch_up, scratch_down),
+        cmocka_unit_test_setup_teardown(a_folder_that_flips, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(walks, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(walks_no_deeper_than_the_bound, scratch_up, scratch_down),
         cmocka_unit_test_setup_teardown(walks_no_longer_paths_than_the_bound, scratch_up, scratch_down),
