@@ -56,6 +56,15 @@ void buf_count(struct buf *b, uint64_t n, const char *one, const char *many) {
     buf_printf(b, "%" PRIu64 " %s", n, n == 1 ? one : many);
 }
 
+void buf_bytes(struct buf *b, uint64_t amount) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)amount;
+    size_t u = 0;
+    for (; v >= 1024 && u + 1 < COUNT(units); u++)
+        v /= 1024;
+    buf_printf(b, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
 void buf_clear(struct buf *b) {
     b->len = 0;
     if (b->p)

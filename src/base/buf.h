@@ -18,6 +18,9 @@ void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(print
 /* "1 process", "2 processes": the number, a space and the word that fits it. */
 void buf_count(struct buf *b, uint64_t n, const char *one, const char *many);
 
+/* "1.5 MiB": an amount, for a person. */
+void buf_bytes(struct buf *b, uint64_t amount);
+
 /* Drops the first n bytes (n <= len). */
 void buf_drop(struct buf *b, size_t n);
 

@@ -195,12 +195,17 @@ static err_t hold(const struct cage_spec *s, pid_t pid, int *ret_pidfd, int *ret
     return NULL;
 }
 
+static ino_t inode_of(int fd) {
+    struct stat st;
+    return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
 static err_t close_network(const struct cage_spec *s, const struct nft_place *place, pid_t pid,
-                           int *ret_pidfd) {
+                           struct cage *ret) {
     own_fd int netns = -1, pidfd = -1;
     TRY(hold(s, pid, &pidfd, &netns));
     TRY(nft_apply(netns, s->net, place));
-    *ret_pidfd = TAKE_FD(pidfd);
+    *ret = (struct cage){.pid = pid, .pidfd = TAKE_FD(pidfd), .netns = inode_of(netns)};
     return NULL;
 }
 
@@ -221,20 +226,20 @@ err_t cage_start(const struct cage_spec *s, const struct host *h, const struct n
                  const char *dir, const int *fds, struct cage *ret) {
     own_places struct places p = {0};
     pid_t pid = 0;
-    int pidfd = -1;
+    struct cage cage = {.pidfd = -1};
     TRY(spec_check(s));
     TRY(places_of(s, dir, &p));
     TRY(unstage(s));
     err_t e = start(s, h, &p, fds, &pid);
-    e = e ? e : close_network(s, place, pid, &pidfd);
+    e = e ? e : close_network(s, place, pid, &cage);
     e = e ? e : share_limit(s, pid); /* the process is the room's, as was proved */
     e = e || s->rootless ? e : bridge_notify(pid);
     if (e) {
-        own_closep(&pidfd);
+        cage_close(&cage);
         err_free(podman_rm(h, dir, s->name));
         return e;
     }
-    *ret = (struct cage){.pid = pid, .pidfd = pidfd};
+    *ret = cage;
     return NULL;
 }
 
@@ -260,10 +265,8 @@ err_t cage_adopt(const struct cage_spec *s, const struct host *h, const struct n
     pid_t pid;
     TRY(podman_pid(h, dir, s->name, &pid));
     TRY(hold(s, pid, &pidfd, &netns));
-    own_err err_t differs = nft_check(netns, s->net, place);
-    if (differs)
-        TRY(nft_apply(netns, s->net, place));
-    *ret = (struct cage){.pid = pid, .pidfd = TAKE_FD(pidfd)};
+    TRY(nft_update(netns, s->net, place));
+    *ret = (struct cage){.pid = pid, .pidfd = TAKE_FD(pidfd), .netns = inode_of(netns)};
     return NULL;
 }
 

@@ -15,8 +15,9 @@
 
 /* A room that runs. */
 struct cage {
-    pid_t pid; /* of its PID 1, as the host sees it */
-    int pidfd; /* becomes readable when it ends */
+    pid_t pid;   /* of its PID 1, as the host sees it */
+    int pidfd;   /* becomes readable when it ends */
+    ino_t netns; /* which network namespace it has */
 };
 
 /*

@@ -263,7 +263,7 @@ static bool reached_of(json_t *elem, struct nft_reached *ret) {
     return true;
 }
 
-static int by_packets(const void *a, const void *b) {
+int nft_by_packets(const void *a, const void *b) {
     uint64_t one = ((const struct nft_reached *)a)->packets, two = ((const struct nft_reached *)b)->packets;
     return one < two ? 1
            : one > two
@@ -287,7 +287,7 @@ err_t nft_read_reached(const char *json, struct nft_reached **ret, size_t *ret_n
             n < 2 * NFT_REACHED_MAX && reached_of(elem, &all[n]);
     }
     json_decref(root);
-    qsort(all, n, sizeof *all, by_packets);
+    qsort(all, n, sizeof *all, nft_by_packets);
     *ret = all;
     *ret_n = n;
     return NULL;

@@ -28,6 +28,9 @@ extern const size_t nft_nrules;
 err_t nft_read_counts(enum net net, const char *json, struct nft_count ret[NFT_COUNTS_MAX], size_t *ret_n);
 err_t nft_read_reached(const char *json, struct nft_reached **ret, size_t *ret_n);
 
+/* For qsort(3), of struct nft_reached: the most used first. */
+int nft_by_packets(const void *a, const void *b);
+
 bool nft_rule_for(const struct nft_rule *r, enum net net);
 
 #endif

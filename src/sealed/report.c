@@ -13,47 +13,6 @@
 
 enum { FINDINGS_SHOWN = 20, REACHED_SHOWN = 12, OUTBOX_MS = 60 * 1000 };
 
-static void size_text(char out[32], uint64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    size_t u = 0;
-    for (; v >= 1024 && u + 1 < COUNT(units); u++)
-        v /= 1024;
-    snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
-}
-
-/* Numbers of the kernel's: nothing in them is the room's own text. */
-static void say_reached(const struct nft_seen *s, struct buf *out) {
-    for (size_t i = 0; i < s->nreached && i < REACHED_SHOWN; i++) {
-        const struct nft_reached *r = &s->reached[i];
-        bool six = strchr(r->address, ':') != NULL;
-        buf_printf(out, "            %s %s%s%s:%u, ", r->proto, six ? "[" : "", r->address, six ? "]" : "",
-                   r->port);
-        buf_count(out, r->packets, "time\n", "times\n");
-    }
-    if (s->nreached > REACHED_SHOWN)
-        buf_printf(out, "            and %zu more\n", s->nreached - REACHED_SHOWN);
-}
-
-static void say_network(const struct reached *n, struct buf *out) {
-    char sent[32], came[32];
-    size_text(sent, n->sent_bytes);
-    size_text(came, n->came_bytes);
-    if (n->sent) {
-        buf_adds(out, "  network   sent ");
-        buf_count(out, n->sent, "packet", "packets");
-        buf_printf(out, " (%s) to the internet, %" PRIu64 " came back (%s)", sent, n->came, came);
-    } else
-        buf_adds(out, "  network   nothing went out");
-    if (n->refused) {
-        buf_adds(out, "; ");
-        buf_count(out, n->refused, "packet to local addresses was refused",
-                  "packets to local addresses were refused");
-    }
-    buf_adds(out, "\n");
-    say_reached(&n->seen, out);
-}
-
 struct inventory {
     uint64_t files, bytes, others;
 };
@@ -71,17 +30,15 @@ static bool take_stock(void *ctx, const struct collect_entry *e) {
 err_t report_outbox(const struct outbox_place *box, struct buf *out) {
     struct inventory have = {0};
     struct collect_sum sum;
-    char size[32];
     static const struct collect_how how = {.each = take_stock, .ms = OUTBOX_MS};
     TRY(err_wrap(collect_walk_as(box->fd, &how, &have, &sum), "the outbox"));
     if (!sum.entries && !sum.skipped && !sum.cut) {
         buf_adds(out, "  outbox    empty\n");
         return NULL;
     }
-    size_text(size, have.bytes);
     buf_adds(out, "  outbox    ");
     buf_count(out, have.files, "file, ", "files, ");
-    buf_adds(out, size);
+    buf_bytes(out, have.bytes);
     if (have.others) {
         buf_adds(out, ", ");
         buf_count(out, have.others, "link or other thing that is no file",
@@ -180,7 +137,7 @@ err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, FILE 
     own_buf struct buf out = {0};
     clock_span(span, span_ms);
     buf_printf(&out, "agent-cage: sealed run %s, %s\n", ended, span);
-    say_network(&r->reached, &out);
+    reached_say(&r->reached, REACHED_SHOWN, &out);
     err_t e = report_outbox(&r->outbox, &out);
     if (!e)
         e = r->kept.place >= 0 ? say_kept(r, &out)

@@ -109,29 +109,6 @@ static err_t make_folder(struct sealed_run *r) {
 
 /* ---- the rules ---- */
 
-static bool is(const struct nft_count *c, const char *chain, const char *tag) {
-    return !strcmp(c->chain, chain) && !strcmp(c->tag, tag);
-}
-
-static err_t count(struct sealed_run *r) {
-    struct reached *to = &r->reached;
-    TRY(nft_seen(r->netns, NET_SEALED, &to->seen));
-    for (size_t i = 0; i < to->seen.ncounts; i++) {
-        const struct nft_count *c = &to->seen.counts[i];
-        if (is(c, "output", "everything else")) {
-            to->sent += c->packets;
-            to->sent_bytes += c->bytes;
-        } else if (is(c, "input", "answers")) {
-            to->came += c->packets;
-            to->came_bytes += c->bytes;
-        } else if (!strcmp(c->chain, "refuse")) {
-            to->refused += c->packets;
-            to->refused_bytes += c->bytes;
-        }
-    }
-    return NULL;
-}
-
 err_t sealed_follow(struct sealed_run *r) {
     own_place struct place now = {0};
     if (!addresses_changed(r->watch))
@@ -290,7 +267,7 @@ err_t sealed_end(struct sealed_run *r) {
     own_closep(&r->link);
     if (r->running)
         wait_for_end(r);
-    err_t e = r->running && r->netns >= 0 ? count(r) : NULL;
+    err_t e = r->running && r->netns >= 0 ? reached_count(r->netns, &r->reached) : NULL;
     r->running = false;
     if (!r->folder)
         return e;
@@ -315,7 +292,7 @@ void sealed_close(struct sealed_run *r) {
     aftermath_free(&r->before);
     spec_free(&r->spec);
     words_free(&r->local);
-    nft_seen_free(&r->reached.seen);
+    reached_free(&r->reached);
     ground_close(&r->ground);
     free(r->path);
     free(r->folder);

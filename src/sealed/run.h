@@ -20,6 +20,7 @@
 #include "sealed/ground.h"
 #include "sealed/kept.h"
 #include "sealed/outbox_place.h"
+#include "sealed/reached.h"
 
 struct sealed_wish {
     const char *project; /* absolute */
@@ -27,12 +28,6 @@ struct sealed_wish {
     bool keep_clean;
     void (*tell)(void *ctx, const char *line); /* progress; may be NULL */
     void *ctx;
-};
-
-/* What left the room, what was refused, in packets and bytes. */
-struct reached {
-    uint64_t sent, sent_bytes, came, came_bytes, refused, refused_bytes;
-    struct nft_seen seen;
 };
 
 struct sealed_run {

@@ -14,9 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { REACHED_SHOWN = 8 };
+
 static err_t lock(const char *dir, int *ret) {
     own_free char *path = xasprintf("%s/.lock", dir);
-    TRY(fs_dir(dir, 0, 0, 0700));
+    TRY(fs_dir(dir, 0, 0,
+               0700));
     return fs_lock(path, ret);
 }
 
@@ -87,6 +90,32 @@ err_t sealed_session_begin(const struct sealed_session *s, const struct project 
     return e;
 }
 
+/* "reached": what the rooms of it that ended had reached, together. */
+err_t sealed_session_reached(const char *dir, const struct reached *more) {
+    own_fd int held = -1;
+    own_free char *path = xasprintf("%s/reached", dir);
+    own_reached struct reached all = {0};
+    if (!sealed_session_open(dir))
+        return NULL;
+    TRY(lock(dir, &held));
+    err_t none = reached_recall(path, &all);
+    if (none && none->status != EXIT_NOTFOUND)
+        return none;
+    err_free(none);
+    reached_add(&all, more);
+    return reached_keep(&all, path);
+}
+
+static void say_network(const char *dir, struct buf *out) {
+    own_free char *path = xasprintf("%s/reached", dir);
+    own_reached struct reached all = {0};
+    own_err err_t e = reached_recall(path, &all);
+    if (!e)
+        reached_say(&all, REACHED_SHOWN, out);
+    else if (e->status != EXIT_NOTFOUND) /* a session without a network has none */
+        buf_printf(out, "  network   what it reached is not known: %s\n", err_text(e));
+}
+
 static err_t say_outbox(const char *dir, struct buf *out) {
     own_free char *path = xasprintf("%s/outbox", dir), *line = NULL;
     struct outbox_place box;
@@ -115,6 +144,7 @@ static err_t say_project(const char *dir, const char *path, const char *lib, str
 err_t sealed_session_end(const char *dir, const char *project, const char *lib, struct buf *out) {
     own_fd int held = -1;
     TRY(lock(dir, &held));
+    say_network(dir, out);
     err_t box = say_outbox(dir, out), changes = say_project(dir, project, lib, out);
     if (box)
         buf_printf(out, "  outbox    could not be looked at: %s\n", err_text(box));

@@ -3,6 +3,7 @@
  * again in between, or the warden is. It is a folder, root's alone, below the agent's own:
  *
  *   outbox   the path of its outbox
+ *   reached  whom its rooms that ended had turned to (reached.h); none, as long as none of them had a network
  *   before   the project as it was when the session began (aftermath.h); its being there is the session's being open
  *
  * Blocks: for a worker.
@@ -13,6 +14,7 @@
 #include "base/buf.h"
 #include "cage/project.h"
 #include "sealed/outbox_place.h"
+#include "sealed/reached.h"
 
 #include <stdbool.h>
 
@@ -34,7 +36,10 @@ int64_t sealed_session_age_ms(const char *dir);
 /* The path of its outbox; NULL when none is open. The caller frees. */
 char *sealed_session_outbox(const char *dir);
 
-/* Its end, once its rooms are gone: what lies in the outbox and what changed in the project, as lines for the person (escaped),
+/* A room of it has ended, which had reached this. Nothing to do when none is open. */
+err_t sealed_session_reached(const char *dir, const struct reached *more);
+
+/* Its end, once its rooms are gone: whom they turned to, what lies in the outbox and what changed in the project, as lines for the person (escaped),
  * the changes also in lib/last for `agent-cage aftermath`. An outbox that holds nothing goes. */
 err_t sealed_session_end(const char *dir, const char *project, const char *lib, struct buf *out);
 

@@ -61,6 +61,8 @@ static err_t run_close(void *job, int report) {
     TRY(fs_dir(lib, 0, 0, 0700));
     clock_span(span, sealed_session_age_ms(dir));
     buf_printf(&out, "the sealed session of %s is over, after %s\n", b->conf.name, span);
+    if (b->conf.net == NET_NONE)
+        buf_adds(&out, "  network   none: nothing could go out\n");
     TRY(sealed_session_end(dir, b->conf.project, lib, &out));
     cut(b, &out, text);
     worker_result(report, text, strlen(text) + 1);

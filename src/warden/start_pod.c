@@ -160,7 +160,7 @@ err_t pod_start(struct ward *d, const int *fds, size_t nfds, struct ward_made *r
                        p.spec.keep, nfds);
     struct cage cage;
     TRY(cage_start(&p.spec, &d->w->host, &p.place.nft, p.dir, fds, &cage));
-    ret->pid = cage.pid;
+    *ret = (struct ward_made){cage.pid, cage.netns};
     cage_close(&cage);
     return NULL;
 }
@@ -170,7 +170,7 @@ err_t pod_adopt(struct ward *d, struct ward_made *ret) {
     TRY(outline(d, &p));
     struct cage cage;
     TRY(cage_adopt(&p.spec, &d->w->host, &p.place.nft, p.dir, &cage));
-    ret->pid = cage.pid;
+    *ret = (struct ward_made){cage.pid, cage.netns};
     cage_close(&cage);
     return NULL;
 }

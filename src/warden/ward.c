@@ -7,6 +7,7 @@
 #include "warden/sealed_token.h"
 #include "warden/start.h"
 #include "warden/switchboard.h"
+#include "warden/tally.h"
 #include "warden/warden.h"
 #include "warden/worker.h"
 
@@ -41,6 +42,9 @@ static err_t run_clear(void *job, int report) {
     struct ward *d = job;
     struct ward_exit how = d->exit;
     TRY(clear_ward(d, d->died && !how.known ? &how : NULL));
+    own_err err_t lost = tally_keep(d);
+    if (lost)
+        worker_say(report, "what it reached is not kept: %s", err_text(lost));
     worker_result(report, &how, sizeof how);
     return NULL;
 }
@@ -48,9 +52,10 @@ static err_t run_clear(void *job, int report) {
 static void on_started(void *ctx, const struct err *why, const void *result, size_t n) {
     struct ward *d = ctx;
     d->worker = NULL;
-    if (!why && n == sizeof d->made)
+    if (!why && n == sizeof d->made) {
         memcpy(&d->made, result, n);
-    else
+        tally_hold(d);
+    } else
         snprintf(d->why, sizeof d->why, "%s", why ? err_text(why) : "no result");
     ward_event(d, why ? WARD_FAILED : WARD_STARTED);
 }
@@ -62,10 +67,12 @@ static void on_cleared(void *ctx, const struct err *why, const void *result, siz
         memcpy(&d->exit, result, n);
     if (why)
         log_error("%s: not all of it could be removed: %s", ward_title(d), err_text(why));
-    if (why && ++d->clear_tries < WARD_CLEAR_TRIES)
+    if (why && ++d->clear_tries < WARD_CLEAR_TRIES) {
         arm(d, WARD_START_MS);
-    else
-        ward_event(d, WARD_CLEARED);
+        return;
+    }
+    tally_let_go(d);
+    ward_event(d, WARD_CLEARED);
 }
 
 static void on_line(void *ctx, const char *text) {
@@ -73,7 +80,8 @@ static void on_line(void *ctx, const char *text) {
 }
 
 static const struct worker_ops start_ops = {.run = run_start, .on_line = on_line, .on_end = on_started};
-static const struct worker_ops clear_ops = {.run = run_clear, .on_line = on_line, .on_end = on_cleared};
+static const struct worker_ops clear_ops = {
+    .run = run_clear, .keep = tally_held, .on_line = on_line, .on_end = on_cleared};
 
 /* ---- actions: what a cell of the matrix does on its way to the next state -------------------------------- */
 
@@ -238,7 +246,7 @@ void ward_event(struct ward *d, enum ward_event event) {
 }
 
 void ward_init(struct ward *d, struct warden *w, struct box *box, enum ward_kind kind) {
-    *d = (struct ward){.w = w, .box = box, .kind = kind, .state = WARD_ABSENT};
+    *d = (struct ward){.w = w, .box = box, .kind = kind, .state = WARD_ABSENT, .netns = -1};
     d->timer = event_new(w->base, -1, 0, on_timer, d);
 }
 
@@ -292,5 +300,6 @@ void ward_drop(struct ward *d) {
     worker_forget(d->refresh);
     d->worker = d->refresh = NULL;
     control_end(d);
+    tally_let_go(d);
     event_free(d->timer);
 }

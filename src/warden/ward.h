@@ -80,7 +80,8 @@ enum {
 
 /* What a worker says about the ward that it started. */
 struct ward_made {
-    pid_t pid; /* of its first process, as the host sees it */
+    pid_t pid;   /* of its first process, as the host sees it */
+    ino_t netns; /* which network namespace it has; 0: not looked at */
 };
 
 /* An end as waitpid(2) has it; not known for a process that was another's child. */
@@ -100,6 +101,7 @@ struct ward {
     struct worker *worker;
     struct worker *refresh; /* rules.h: looks at the rules of the room whose first process is `refreshed` */
     pid_t refreshed;
+    int netns; /* tally.h; -1: none is held */
     struct link *control;
     struct event *timer;
     uint64_t links;                  /* the hello's word on which links it holds */

@@ -115,7 +115,8 @@ _Noreturn static void be_worker(struct worker *w, int report) {
         signal(s, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    fds_close_from(3, &report, 1);
+    const int kept[] = {report, w->ops->keep ? w->ops->keep(w->job) : -1};
+    fds_close_from(3, kept, COUNT(kept));
     struct record r = {.kind = END};
     err_t e = w->ops->run(w->job, report);
     if (e)

@@ -23,6 +23,8 @@ typedef err_t worker_fn(void *job, int report);
 
 struct worker_ops {
     worker_fn *run;
+    int (*keep)(
+        const void *job); /* one more descriptor of the warden's that the child has, or -1; may be NULL */
     void (*on_line)(void *ctx, const char *text); /* one line of progress; may be NULL */
     /* Once. why NULL: it worked, and result holds the n bytes that it gave (n 0: none). why stays the
      * worker's. */

@@ -50,6 +50,22 @@ function chat(name) {
     child.stdout.on('data', d => { it.text += d; });
     return it;
 }
+const ABROAD = '203.0.113.9';
+/** A way for packets to an address of the internet: a cable within the executor's own network, at whose other end nobody is. */
+function leadAway(name) {
+    for (const words of ['link add away type veth peer name nobody', 'link set away up', 'link set nobody up', 'addr add 203.0.113.8/31 dev away',
+        `neigh add ${ABROAD} lladdr 02:00:00:00:00:01 dev away nud permanent`])
+        assert.equal(beside(name, 'ip', ...words.split(' ')).status, 0, words);
+}
+/** Another warden than this one, and it has its links. */
+async function another(warden) {
+    await fleet.waitForPart('warden', '', warden);
+    await until('the new warden', 60_000, () => {
+        const said = fleet.cage('status', 'strange', '--json');
+        return said.status === 0 && !said.stdout.includes('warden cannot be reached');
+    });
+}
+const datagrams = (name, n) => fleet.sh(name, `for i in $(seq ${n}); do echo x >/dev/udp/${ABROAD}/4444; done`);
 const outboxes = () => fs.readdirSync(fleet.path('root/agent-cage-outbox')).filter(n => n !== 'README').sort();
 
 let accepted = 0;
@@ -117,6 +133,8 @@ test('results come out through an outbox of this session, the owner\'s', () => {
 
 test('an executor that died is made again behind the same rules, in the same session', async () => {
     const port = await listening(), before = inForce('strange'), old = fleet.part('executor', 'strange').pid;
+    leadAway('strange');
+    assert.equal(datagrams('strange', 2).status, 0);
     process.kill(old, 'SIGKILL');
     let first;
     await until('a command to run again', 60_000, () => (first = fleet.sh('strange', `echo ran; ${knock(port)}`)).stdout.includes('ran') &&
@@ -130,6 +148,17 @@ test('an executor that died is made again behind the same rules, in the same ses
 
 let room;
 
+test('what a room reached is known through the death of the warden', async () => {
+    const warden = fleet.part('warden').pid, old = fleet.part('executor', 'strange').pid;
+    leadAway('strange');
+    assert.equal(datagrams('strange', 3).status, 0);
+    process.kill(warden, 'SIGKILL');
+    await another(warden);
+    await until('a command to run again', 60_000, () => fleet.sh('strange', 'true').status === 0);
+    assert.equal(fleet.part('executor', 'strange').pid, old);
+    assert.equal(datagrams('strange', 1).status, 0);
+});
+
 test('a restart ends the session: what changed is said, in the answer and in the chat; rules hold before the first command', async () => {
     const port = await listening(), before = inForce('strange');
     fleet.sh('strange', 'mkdir -p .git/hooks .vscode; echo x >.git/hooks/post-checkout; echo x >>Makefile; echo "{}" >.vscode/tasks.json; ln -s /etc out; mkfifo fifo; echo y >>a.c');
@@ -139,12 +168,15 @@ test('a restart ends the session: what changed is said, in the answer and in the
     assert.match(first.stderr, /refused/);
     assert.equal(inForce('strange'), before);
     await until('the chat to say it', 20_000, () => room.text.includes('sealed strange restarted'));
-    for (const text of [said, room.text]) {
+    for (const text of [said, room.text.replaceAll('\\n', '\n')]) { // a note is one line of the chat
         for (const row of ['.git/hooks/post-checkout: git runs it', 'Makefile: a build', '.vscode/tasks.json', 'out: ', 'fifo: '])
             assert.ok(text.includes(row), `${row} is not in\n${text}`);
         assert.match(text, /untrusted from now on/);
         assert.match(text, /outbox +1 file, .*, 1 link or other thing that is no file/);
         assert.doesNotMatch(text, /a\.c/);
+        // Of both rooms that the session had: whom they turned to, how often, and that they were refused.
+        assert.match(text, /^ +network +sent 6 packets \(.*\) to the internet, 0 came back .*; \d+ packets? to local addresses (was|were) refused$/m);
+        assert.match(text, new RegExp(`^ +udp ${ABROAD}:4444, 6 times$`, 'm'));
     }
     assert.match(fleet.must('aftermath', dir).stdout, /post-checkout/);
     assert.equal(fleet.sh('strange', 'ls -A /outbox').stdout, '');
@@ -157,16 +189,32 @@ test('stop says it for a session in which nothing changed; an empty outbox goes;
     const said = fleet.must('stop', 'strange').stdout;
     assert.match(said, /nothing in .* changed/);
     assert.match(said, /outbox +empty/);
+    assert.match(said, /^ +network +nothing went out; \d+ packets? to local/m);
+    assert.doesNotMatch(said, /times?$|not known/m);
     assert.match(said, /^sealed strange stopped$/m);
     assert.equal(outboxes().length, 1);
     fleet.must('start', 'strange');
     assert.match(fleet.must('stop', 'strange').stdout, /is over/);
 });
 
+test('what a room did that ended while there was no warden is not passed off as nothing', async () => {
+    fleet.must('start', 'strange');
+    const warden = fleet.part('warden').pid, old = fleet.part('executor', 'strange').pid;
+    process.kill(warden, 'SIGKILL');
+    process.kill(old, 'SIGKILL');
+    await another(warden);
+    await fleet.waitForPart('executor', 'strange', old);
+    await until('a command to run again', 60_000, () => fleet.sh('strange', 'true').status === 0);
+    assert.match(fleet.must('stop', 'strange').stdout, /^ +network +nothing that was seen went out\n.* ended while nobody watched is not known$/m);
+});
+
 test('the fleet goes down: the session is over, and that is said', async () => {
     fleet.must('start', 'strange');
-    fleet.sh('strange', 'echo x >.envrc');
+    leadAway('strange');
+    fleet.sh('strange', `echo x >.envrc; echo x >/dev/udp/${ABROAD}/53`); // asked there, names are refused
+    datagrams('strange', 1);
     const said = fleet.must('down').stdout;
+    assert.match(said, new RegExp(`^ +network +sent 1 packet .*; 1 packet to local addresses was refused\\n +udp ${ABROAD}:4444, 1 time$`, 'm'));
     assert.match(said, /^the sealed session of strange is over, after \d[^]*^ +outbox [^]*^ +\.envrc: .*$[^]*untrusted from now on/m);
     assert.match(said, /^the fleet is down$/m);
     assert.equal(fs.existsSync(fleet.path('run/agent-cage/farewells')), false);
