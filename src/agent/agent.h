@@ -26,7 +26,7 @@ struct agent {
     struct signin *signin;       /* signin.h */
     struct witness *witness;     /* witness.h */
     struct token_box *token_box; /* token_box.h; NULL: it takes no credential */
-    struct intray *intray;       /* intray.h; NULL: it takes no files */
+    struct intray *intray;       /* intray.h */
     struct desk *desk;           /* from_manager.h */
     struct to_harness *harness;
     struct to_executor *executor;

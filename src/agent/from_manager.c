@@ -272,9 +272,7 @@ static void on_desk_exec(void *ctx, struct link *l, struct msg *m) {
 static void on_desk_put(void *ctx, struct link *l, struct msg *m) {
     (void)l;
     struct desk *d = ctx;
-    own_err err_t e = d->a->intray ? intray_take(d->a->intray, m)
-                                   : err_new(EXIT_POLICY, "a sealed agent takes no files while it runs: what "
-                                                          "it may see is its project");
+    own_err err_t e = intray_take(d->a->intray, m);
     if (e)
         desk_order_end(d->a, m->desk_put.cookie, e->status, err_text(e));
 }

@@ -1,7 +1,10 @@
 #include "agent/intray.h"
 #include "agent/from_manager.h"
+#include "agent/turn.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/parse.h"
 #include "proto/file_name.h"
 
 #include <dirent.h>
@@ -28,8 +31,8 @@ struct coming {
 struct intray {
     struct agent *a;
     int dir;
-    char *shown;
-    uint64_t last; /* of ".coming-N" */
+    char *shown, *note; /* note: NULL when the files stay */
+    uint64_t last;      /* of ".coming-N" */
     struct coming *first;
     size_t n;
 };
@@ -40,8 +43,16 @@ struct held {
     uint64_t files, bytes;
 };
 
-/* What lies in it; what a crash left coming goes. */
-static err_t look(const struct intray *t, bool sweep, struct held *ret) {
+/* Which go when they are looked at. */
+enum sweep { NOTHING, COMING_ONES, ALL };
+
+static bool goes(enum sweep sweep, const char *name) {
+    bool entry = strcmp(name, ".") && strcmp(name, "..");
+    return sweep == ALL ? entry : sweep == COMING_ONES && !strncmp(name, COMING, strlen(COMING));
+}
+
+/* What lies in it. */
+static err_t look(const struct intray *t, enum sweep sweep, struct held *ret) {
     int fd = openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
@@ -49,25 +60,27 @@ static err_t look(const struct intray *t, bool sweep, struct held *ret) {
         own_closep(&fd);
         return e;
     }
+    err_t stays = NULL;
     *ret = (struct held){0};
     for (struct dirent *f; (f = readdir(d));) {
         struct stat st;
-        if (sweep && !strncmp(f->d_name, COMING, strlen(COMING)))
-            unlinkat(t->dir, f->d_name, 0);
-        else if (!fstatat(t->dir, f->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode)) {
+        if (goes(sweep, f->d_name)) {
+            if (unlinkat(t->dir, f->d_name, 0) && !stays)
+                stays = err_sys(errno, "remove a file from the in-tray");
+        } else if (!fstatat(t->dir, f->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode)) {
             ret->files++;
             ret->bytes += (uint64_t)st.st_size;
         }
     }
     closedir(d);
-    return NULL;
+    return stays;
 }
 
 static err_t has_room(const struct intray *t, uint64_t size) {
     struct held held;
     struct statvfs fs;
     uint64_t promised = 0; /* not written yet */
-    TRY(look(t, false, &held));
+    TRY(look(t, NOTHING, &held));
     for (const struct coming *c = t->first; c; c = c->next)
         promised += c->size - c->got;
     held.bytes += promised;
@@ -177,11 +190,33 @@ static err_t check_pipe(int fd) {
     return NULL;
 }
 
+static uint64_t noted(const struct intray *t) {
+    own_free char *line = NULL;
+    uint64_t session = 0;
+    own_err err_t none = fs_read_line(t->note, &line);
+    own_err err_t bad = none ? NULL : parse_u64(line, UINT64_MAX, &session);
+    return bad ? 0 : session;
+}
+
+err_t intray_of(struct intray *t, uint64_t session) {
+    struct held held;
+    if (!t->note || noted(t) == session)
+        return NULL;
+    while (t->first)
+        end(t->first,
+            err_new(EXIT_FAILED, "another session began before all of the file had come: send it again"));
+    TRY(look(t, ALL, &held));
+    own_free char *line = xasprintf("%llu\n", (unsigned long long)session);
+    return fs_write(t->note, line, strlen(line), geteuid(), getegid(), 0600);
+}
+
 err_t intray_take(struct intray *t, struct msg *m) {
     const struct msg_desk_put *q = &m->desk_put;
     const struct timeval wait = {INTRAY_WAIT_S, 0};
     TRY(file_check(q->name, q->size));
     TRY(check_pipe(m->fds[0]));
+    if (t->note && turn_changes_session(t->a->turn)) /* it would go with the files of the former one */
+        return err_new(EXIT_FAILED, "another session is about to begin: send the file again in a moment");
     if (t->n >= INTRAY_COMING_MAX)
         return err_new(EXIT_POLICY, "%d files are coming already: wait until one is there",
                        INTRAY_COMING_MAX);
@@ -208,14 +243,15 @@ err_t intray_take(struct intray *t, struct msg *m) {
     return NULL;
 }
 
-err_t intray_open(struct agent *a, const char *dir, const char *shown, struct intray **ret) {
+err_t intray_open(struct agent *a, const char *dir, const char *shown, const char *note,
+                  struct intray **ret) {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_sys(errno, "open the in-tray %s", dir);
     struct intray *t = xcalloc(1, sizeof *t);
-    *t = (struct intray){.a = a, .dir = fd, .shown = xstrdup(shown)};
+    *t = (struct intray){.a = a, .dir = fd, .shown = xstrdup(shown), .note = note ? xstrdup(note) : NULL};
     struct held held;
-    err_t e = look(t, true, &held);
+    err_t e = look(t, COMING_ONES, &held);
     if (e) {
         intray_free(t);
         return e;
@@ -231,5 +267,6 @@ void intray_free(struct intray *t) {
         drop(t->first);
     own_closep(&t->dir);
     free(t->shown);
+    free(t->note);
     free(t);
 }

@@ -8,6 +8,10 @@
  *   gone     too much, too little, an error, nothing for INTRAY_WAIT_S: removed, answered with why
  *
  * What a crash left coming is removed at the next start.
+ *
+ * A sealed agent's is of one conversation: it is emptied when another one becomes the current, and a note says whose the files
+ * are, so that a crash in between brings no file into the next. (The session in the warden's sense, from a start to a stop,
+ * has a folder of its own.)
  */
 #ifndef AGENT_INTRAY_H
 #define AGENT_INTRAY_H
@@ -25,9 +29,13 @@ enum {
     (UINT64_C(1280)                                                                                          \
      << 20) /* what stays free on the disk: more than its default reserve, at which who writes is frozen */
 
-/* dir: where this room has the folder; shown: where those below see it, for words. */
-err_t intray_open(struct agent *a, const char *dir, const char *shown, struct intray **ret);
+/* dir: where this room has the folder; shown: where those below see it, for words; note: the file that says whose the files are,
+ * NULL: they stay, whatever the conversation. */
+err_t intray_open(struct agent *a, const char *dir, const char *shown, const char *note, struct intray **ret);
 void intray_free(struct intray *t);
+
+/* `session` is the current conversation: files of another one, and those that are still coming, go. */
+err_t intray_of(struct intray *t, uint64_t session);
 
 /* A desk_put, whose pipe is taken. An error is its answer; else desk_order_end comes later. */
 err_t intray_take(struct intray *t, struct msg *desk_put);

@@ -18,6 +18,7 @@
 #include "agent/witness.h"
 #include "base/lockin.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/own.h"
 #include "base/proc.h"
 
@@ -26,6 +27,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,12 +69,20 @@ static err_t lock_in(const struct msg_part_go *go) {
                                      .calls = model ? LOCKIN_NETWORK : LOCKIN_DAEMON,
                                      .splices = true, /* the in-tray */
                                      .read = {model ? "/etc/resolv.conf" : NULL, "/etc/hosts", go->ca.p},
-                                     .write = {go->home.p, go->tray.len ? go->tray.p : NULL}};
+                                     .write = {go->home.p, go->tray.p}};
     own_buf struct buf lacks = {0};
     TRY(lockin(&spec, &lacks));
     if (lacks.len)
         log_warn("%s", buf_text(&lacks));
     return NULL;
+}
+
+/* A pod's files stay; a sealed agent sees those of the conversation in which they were sent. */
+static err_t open_tray(struct agent *a, const struct msg_part_go *go) {
+    own_free char *note =
+        !strcmp(go->mode.p, mode_name(MODE_SEALED)) ? xasprintf("%s/intray-of", go->home.p) : NULL;
+    TRY(intray_open(a, go->tray.p, go->inbox.p, note, &a->intray));
+    return intray_of(a->intray, sessions_current(a->sessions));
 }
 
 static err_t open_state(struct agent *a, const struct msg_part_go *go) {
@@ -89,8 +99,7 @@ static err_t open_state(struct agent *a, const struct msg_part_go *go) {
     a->witness = witness_new(go->harness.p);
     TRY(turn_open(a, home, go->output_max, &a->turn));
     a->signin = signin_new(a, go->harness.p);
-    if (go->tray.len)
-        TRY(intray_open(a, go->tray.p, go->inbox.p, &a->intray));
+    TRY(open_tray(a, go));
     TRY(model_open(a, home, go));
     own_err err_t none = model_may_log_in(a);
     return none ? NULL : token_box_new(go->agent.p, &a->token_box);

@@ -2,6 +2,7 @@
 #include "agent/excerpt.h"
 #include "agent/from_manager.h"
 #include "agent/inbox.h"
+#include "agent/intray.h"
 #include "agent/journal.h"
 #include "agent/live.h"
 #include "agent/model.h"
@@ -92,6 +93,7 @@ static err_t change_session(struct turn *t, const struct waiting *w, const char 
     *ret_good = w->order == ORDER_FRESH ? "a new session begins" : "the conversation of that session goes on";
     TRY(w->order == ORDER_FRESH ? sessions_begin(t->a->sessions, w->arg)
                                 : sessions_resume(t->a->sessions, w->arg));
+    TRY(intray_of(t->a->intray, sessions_current(t->a->sessions)));
     return to_harness_session(t->a);
 }
 
@@ -282,6 +284,13 @@ void turn_order(struct turn *t, enum order order, uint64_t cookie, const char *a
     *w = (struct waiting){order, cookie, ""};
     snprintf(w->arg, sizeof w->arg, "%s", arg);
     happen(t, ORDER, &(struct happened){0});
+}
+
+bool turn_changes_session(const struct turn *t) {
+    for (size_t i = 0; i < t->norders; i++)
+        if (t->orders[i].order != ORDER_HALT)
+            return true;
+    return false;
 }
 
 void turn_leave(struct turn *t) {

@@ -45,6 +45,9 @@ void turn_deliver(struct turn *t, uint64_t id, const char *who, const char *text
 enum order { ORDER_HALT, ORDER_FRESH, ORDER_RESUME };
 void turn_order(struct turn *t, enum order order, uint64_t cookie, const char *arg);
 
+/* An order to begin or take up a session waits for the turn's end. */
+bool turn_changes_session(const struct turn *t);
+
 /* The part ends: no message is started any more, the one under way is stopped; then agent_quiet(). */
 void turn_leave(struct turn *t);
 

@@ -60,18 +60,19 @@ static void shared_folders(struct cage_spec *s, const struct cage_plan *p, bool 
 
 /*
  * Files of a person's: the agent room alone writes the in-tray, harness and executor see it as their own and cannot change
- * it; both fill the outbox. A sealed agent has no in-tray, and an outbox of its session's.
+ * it; both fill the outbox. A sealed agent has both of its session (sealed/session.h), the outbox for its executor alone.
  */
 static void file_folders(struct cage_spec *s, const struct cage_plan *p) {
-    if (p->mode == MODE_SEALED)
-        return;
-    struct cage_mount *in = mount_state(s, p, "inbox", "/inbox");
+    bool sealed = p->mode == MODE_SEALED;
+    struct cage_mount *in = mount_state(s, p, sealed ? "session/inbox" : "inbox", "/inbox");
     in->noexec = true;
     if (s->room == ROOM_AGENT)
         return;
     in->ro = true;
     in->map = CAGE_MAP_OWNER;
     in->owner = in->group = p->uid_base + room_uid(ROOM_AGENT);
+    if (sealed)
+        return;
     struct cage_mount *out = mount_state(s, p, "outbox", "/outbox");
     out->noexec = s->room == ROOM_HARNESS;
     out->map = CAGE_MAP_OWNER;

@@ -112,7 +112,8 @@ struct cage_plan {
     const char *programs;        /* of the harness's vendor, shown as /cage/harness; NULL: none */
     const char *stage;           /* as above; the room's name is added */
     const char *
-        state; /* holds agent/ harness/ executor/ scratch/ inbox/ outbox/: each its room's kernel uid's, 0700 */
+        state; /* holds agent/ harness/ executor/ scratch/ inbox/ outbox/: each its room's kernel uid's, 0700; a
+                  sealed agent's in-tray is session/inbox/ */
     const char *shim; /* the folder with shim.sock */
     int project;      /* project.h; -1: none (tests) */
     uid_t project_uid;
@@ -123,12 +124,12 @@ struct cage_plan {
 /*
  * The room's description: `argv` is /cage/agent-cage ROOM NAME, keep is 1 (executor: 2).
  *
- *   agent     a near-empty tree; our binary; /home/cage (its state) and a pod's /inbox, noexec; CA certificates when it has
- *             an upstream
+ *   agent     a near-empty tree; our binary; /home/cage (its state) and /inbox, noexec; CA certificates when it has an
+ *             upstream
  *   harness   the workbench with our binary over every shell and git; /project, /scratch, /home/cage, a pod's /outbox and a
- *             small /tmp writable and noexec; a pod's /inbox and the shim's socket read-only; the vendor's program, if any,
+ *             small /tmp writable and noexec; /inbox and the shim's socket read-only; the vendor's program, if any,
  *             read-only at /cage/harness; no network
- *   executor  the workbench; /project, /scratch, /home/cage, /outbox, /tmp, /var/tmp and /run/lock writable; a pod's /inbox
+ *   executor  the workbench; /project, /scratch, /home/cage, /outbox, /tmp, /var/tmp and /run/lock writable; /inbox
  *             read-only
  */
 err_t spec_room(const struct cage_plan *plan, enum room room, struct cage_spec *ret);

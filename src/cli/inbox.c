@@ -16,14 +16,16 @@
 #include <unistd.h>
 
 static err_t open_tray(const char *name, int *ret) {
-    own_free char *path = path_of(DIR_LIB "/agents/%s/inbox", name);
     own_conf_agent struct conf_agent c = {0};
     TRY(name_check(name));
     if (geteuid() != 0)
         return err_new(EXIT_POLICY, "only root sees what agents were sent: say it again with sudo");
     TRY(conf_agent_read(name, &c));
-    if (c.mode == MODE_SEALED)
-        return err_new(EXIT_POLICY, "%s is sealed: it has no in-tray", name);
+    bool sealed = c.mode == MODE_SEALED;
+    own_free char *path = path_of(DIR_LIB "/agents/%s/%sinbox", name, sealed ? "session/" : "");
+    if (sealed && access(path, F_OK) < 0)
+        return err_new(EXIT_NOTFOUND, "%s is sealed and no session goes on: nothing that was sent is kept",
+                       name);
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *ret < 0 ? err_sys(errno, "open %s", path) : NULL;
 }

@@ -19,7 +19,7 @@ enum { REACHED_SHOWN = 8 };
 static err_t lock(const char *dir, int *ret) {
     own_free char *path = xasprintf("%s/.lock", dir);
     TRY(fs_dir(dir, 0, 0,
-               0700));
+               0711)); /* the engine goes to the in-tray as a room's root, who is nobody out here */
     return fs_lock(path, ret);
 }
 
@@ -69,6 +69,14 @@ static err_t find_outbox(const struct sealed_session *s, const struct project *p
     return make_outbox(s, p, path, ret);
 }
 
+/* What was sent in another session is not this one's. */
+static err_t make_tray(const struct sealed_session *s, bool goes_on) {
+    own_free char *path = xasprintf("%s/inbox", s->dir);
+    if (!goes_on)
+        TRY(fs_remove(path));
+    return fs_dir(path, s->tray, s->tray, 0700);
+}
+
 static err_t look(const struct sealed_session *s, const struct project *p) {
     own_free char *path = xasprintf("%s/before", s->dir);
     struct aftermath_before before = {0};
@@ -83,7 +91,8 @@ err_t sealed_session_begin(const struct sealed_session *s, const struct project 
     own_fd int held = -1;
     TRY(lock(s->dir, &held));
     bool goes_on = sealed_session_open(s->dir);
-    TRY(find_outbox(s, p, goes_on, ret));
+    TRY(err_wrap(make_tray(s, goes_on), "the in-tray"));
+    TRY(err_wrap(find_outbox(s, p, goes_on, ret), "the outbox"));
     err_t e = goes_on ? NULL : look(s, p);
     if (e)
         outbox_place_close(ret);

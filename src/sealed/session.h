@@ -1,8 +1,9 @@
 /*
  * The session of a sealed agent: from its start after a stop to its next stop, however often its rooms die and are made
- * again in between, or the warden is. It is a folder, root's alone, below the agent's own:
+ * again in between, or the warden is. It is a folder, root's, below the agent's own:
  *
  *   outbox   the path of its outbox
+ *   inbox    its in-tray: the agent room's; empty when the session begins, and gone with it
  *   reached  whom its rooms that ended had turned to (reached.h); none, as long as none of them had a network
  *   before   the project as it was when the session began (aftermath.h); its being there is the session's being open
  *
@@ -23,6 +24,7 @@ struct sealed_session {
     const char *agent; /* names the outbox */
     const char *home;  /* where the outboxes of the project's owner are; outbox_make_in() */
     uid_t owner;       /* of home */
+    uid_t tray;        /* whose the in-tray is */
 };
 
 /* Begins it, or goes on with the one that is open. Two may call at once. The caller closes *ret. */

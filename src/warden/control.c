@@ -105,7 +105,7 @@ static void say(struct ward *d, const struct msg *m) {
 /* Where a room finds things, as it sees them itself. */
 struct places {
     char *project, *scratch, *home, *ca;
-    char *tray, *inbox, *outbox; /* files: what a room does not need, or a sealed one does not have, is "" */
+    char *tray, *inbox, *outbox; /* files */
 };
 
 static struct places places_of(const struct ward *d) {
@@ -113,10 +113,10 @@ static struct places places_of(const struct ward *d) {
         return (struct places){xstrdup(""), xstrdup(""), path_of(DIR_LIB "/%s", ward_kind_name(d->kind)),
                                xstrdup(""), xstrdup(""), xstrdup(""),
                                xstrdup("")};
-    const char *name = d->box->conf.name, *inbox = d->box->conf.mode == MODE_SEALED ? "" : "/inbox";
+    const char *name = d->box->conf.name;
     if (d->box->conf.mode != MODE_BARE)
         return (struct places){xstrdup("/project"), xstrdup("/scratch"), xstrdup("/home/cage"),
-                               xstrdup(CAGE_CA),    xstrdup(inbox),      xstrdup(inbox),
+                               xstrdup(CAGE_CA),    xstrdup("/inbox"),   xstrdup("/inbox"),
                                xstrdup("/outbox")};
     return (struct places){path_of(DIR_RUN "/mnt/%s/project", name),
                            path_of(DIR_RUN "/mnt/%s/scratch", name),

@@ -118,8 +118,12 @@ static err_t join_session(const struct ward *d, struct pod *p) {
     own_free char *dir = farewell_session(d->box->conf.name), *home = NULL;
     uid_t owner;
     TRY(sealed_session_home(p->project.uid, &home, &owner));
-    const struct sealed_session s = {.dir = dir, .agent = d->box->conf.name, .home = home, .owner = owner};
-    TRY(err_wrap(sealed_session_begin(&s, &p->project, &p->outbox), "the session's outbox"));
+    const struct sealed_session s = {.dir = dir,
+                                     .agent = d->box->conf.name,
+                                     .home = home,
+                                     .owner = owner,
+                                     .tray = d->box->conf.uid_base + room_uid(ROOM_AGENT)};
+    TRY(err_wrap(sealed_session_begin(&s, &p->project, &p->outbox), "the sealed session"));
     p->outbox_folder = (struct cage_folder){p->outbox.fd, p->outbox.uid, p->outbox.gid};
     return NULL;
 }
@@ -141,10 +145,10 @@ static err_t whole(const struct ward *d, int *report, struct pod *p) {
     TRY(image_tree(w->conf.image_dir, &p->tree));
     TRY(project_again(d->box->conf.project, d->box->conf.mode, &p->project));
     TRY(belongings_trays(&d->box->conf)); /* an agent of an earlier release has none */
-    if (d->box->conf.mode == MODE_SEALED)
+    if (d->box->conf.mode == MODE_SEALED) {
         TRY(move_in_finished(d->box->conf.name));
-    if (d->box->conf.mode == MODE_SEALED && d->kind != WARD_AGENT) /* before any room that sees the project */
-        TRY(join_session(d, p));
+        TRY(join_session(d, p)); /* before any room that sees the project, or its in-tray */
+    }
     if (d->kind == WARD_HARNESS)
         TRY(programs_get(&w->conf, &d->box->conf, on_program, report, &p->programs));
     struct cage_plan plan = plan_of(d, p);

@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import crypto from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import { Fleet } from './lib/fleet.mjs';
+import { until } from './lib/until.mjs';
 
 const fleet = await Fleet.start();
 fleet.new('pod');
@@ -23,6 +25,9 @@ const outbox = { pod: '/outbox', bare: fleet.path('run/agent-cage/mnt/bare/outbo
 const REMOUNT = `import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True); ` +
     `sys.exit(os.strerror(ctypes.get_errno()) if libc.mount(None, sys.argv[1].encode(), None, 4096 | 32, None) else 0)`;
 
+const ATTACKS = ['echo x >"$1"', 'rm -f "$1"', 'mv "$1" "$1.2"', 'chmod 777 "$1"', 'ln "$1" "$1.3"', 'touch "$(dirname "$1")/new"',
+    'ln -s /etc "$(dirname "$1")/l"', `python3 -c '${REMOUNT}' "$(dirname "$1")"`, 'cp "$1" /tmp/a && chmod +x "$1"'];
+
 for (const name of ['pod', 'bare']) {
     test(`${name}: a file arrives whole; executor and harness read it, and can neither change nor replace it`, () => {
         const sent = run('send', name, '--file', './big file.bin');
@@ -31,8 +36,7 @@ for (const name of ['pod', 'bare']) {
         assert.equal(sent.stdout, `${place}\n`);
         const sum = fleet.exec(name, 'sha256sum', place);
         assert.equal(sum.stdout.split(' ')[0], crypto.createHash('sha256').update(big).digest('hex'), sum.stderr);
-        for (const attack of ['echo x >"$1"', 'rm -f "$1"', 'mv "$1" "$1.2"', 'chmod 777 "$1"', 'ln "$1" "$1.3"', 'touch "$(dirname "$1")/new"',
-            'ln -s /etc "$(dirname "$1")/l"', `python3 -c '${REMOUNT}' "$(dirname "$1")"`, 'cp "$1" /tmp/a && chmod +x "$1"']) {
+        for (const attack of ATTACKS) {
             const done = fleet.exec(name, 'bash', '-c', attack, '-', place);
             assert.notEqual(done.status, 0, `${attack}: ${done.stdout}`);
             assert.match(done.stderr, /Read-only|denied|permitted|Operation not|busy/, attack);
@@ -144,16 +148,57 @@ test('in-tray and outbox are their rooms\' own on the host, and go with the agen
     assert.ok(!fs.existsSync(fleet.path('var/lib/agent-cage/agents/pod')));
 });
 
-test('a sealed agent takes no files, and its outbox is its session\'s', () => {
+test('a sealed agent: a file is read and not changed, and is there in its session and conversation alone', async () => {
     const project = fleet.path('project');
     fs.mkdirSync(project);
     fs.chownSync(project, 12345, 12345);
     fleet.new('shut', '--mode', 'sealed', '--project', project);
-    const sent = run('send', 'shut', '--file', 'note.txt');
-    assert.equal(sent.status, 126, sent.stderr);
-    assert.match(sent.stderr, /sealed agent takes no files/);
-    assert.equal(run('inbox', 'ls', 'shut').status, 126);
-    assert.equal(fleet.sh('shut', 'echo result >/outbox/r.txt; ls -A /inbox').stdout, ''); // a place in the image, nothing on it
-    assert.ok(!/ \/inbox /.test(fleet.exec('shut', 'cat', '/proc/self/mountinfo').stdout));
+    const list = () => fleet.sh('shut', 'ls -mA /inbox').stdout;
+    const send = () => assert.equal(run('send', 'shut', '--file', 'note.txt').stdout, '/inbox/note.txt\n');
+    send();
+    assert.equal(fleet.exec('shut', 'cat', '/inbox/note.txt').stdout, 'hello\n');
+    for (const attack of ATTACKS) {
+        const done = fleet.exec('shut', 'bash', '-c', attack, '-', '/inbox/note.txt');
+        assert.notEqual(done.status, 0, `${attack}: ${done.stdout}`);
+        assert.match(done.stderr, /Read-only|denied|permitted|Operation not|busy/, attack);
+    }
+    for (const room of ['harness', 'executor']) {
+        const { pid } = fleet.part(room, 'shut');
+        const mount = fs.readFileSync(`/proc/${pid}/mountinfo`, 'utf8').split('\n').map(l => l.split(' ')).find(f => f[4] === '/inbox');
+        for (const flag of ['ro', 'noexec', 'nosuid', 'nodev'])
+            assert.ok(mount[5].split(',').includes(flag), `${room}, ${flag}: ${mount[5]}`);
+        assert.equal(fs.readFileSync(`/proc/${pid}/root/inbox/note.txt`, 'utf8'), 'hello\n');
+    }
+    const agent = fleet.part('agent', 'shut').pid; // a room that is healed is in the same session
+    process.kill(agent, 'SIGKILL');
+    await fleet.waitForPart('agent', 'shut', agent);
+    await until('the agent', 60_000, () => fleet.sh('shut', 'true').status === 0);
+    assert.equal(list(), 'note.txt\n');
+    fleet.must({ input: '/new\n' }, 'chat', 'shut');
+    assert.equal(list(), '');
+    for (const end of ['restart', 'stop']) {
+        send();
+        assert.match(run('inbox', 'ls', 'shut').stdout, /^file +6 +note\.txt$/m);
+        fleet.must(end, 'shut');
+        assert.equal(fs.existsSync(fleet.path('var/lib/agent-cage/agents/shut/session')), end === 'restart');
+        assert.equal(spawnSync('grep', ['-rlF', 'hello', fleet.path('var/lib/agent-cage/agents/shut')], { encoding: 'utf8' }).stdout, '', 'it is kept');
+        if (end === 'stop')
+            assert.match(run('inbox', 'ls', 'shut').stderr, /no session goes on/);
+        fleet.must('start', 'shut');
+        assert.equal(list(), '');
+    }
+    assert.equal(fleet.sh('shut', 'echo result >/outbox/r.txt').status, 0);
     assert.equal(run('get', 'shut', 'r.txt', '--to', '-').stdout, 'result\n');
+});
+
+test('seal takes no file of the pod\'s along', () => {
+    const project = fleet.path('other-project');
+    fs.mkdirSync(project);
+    fs.chownSync(project, 12345, 12345);
+    fleet.new('later', '--project', project);
+    assert.equal(run('send', 'later', '--file', 'note.txt').stdout, '/inbox/note.txt\n');
+    assert.equal(fleet.sh('later', 'ls -A /inbox').stdout, 'note.txt\n'); // the control arm
+    fleet.must('seal', 'later');
+    assert.equal(fleet.sh('later', 'ls -A /inbox').stdout, '');
+    assert.equal(fs.readFileSync(fleet.path('var/lib/agent-cage/agents/later/inbox/note.txt'), 'utf8'), 'hello\n'); // still the person's
 });

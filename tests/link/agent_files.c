@@ -218,6 +218,95 @@ static void what_a_crash_left_goes(void **state) {
     assert_int_equal(files(), 2);
 }
 
+/* ---- a sealed agent's in-tray is of one conversation ---- */
+
+static int set_up_sealed(void **state) {
+    (void)state;
+    peer_begin(&p, "agent");
+    p.mode = "sealed";
+    start();
+    return 0;
+}
+
+#define sealed_row(f) cmocka_unit_test_setup_teardown(f, set_up_sealed, tear_down)
+
+static void change(enum msg_type type, uint64_t cookie, const char *arg) {
+    struct msg m = {.type = type};
+    m.desk_fresh =
+        (struct msg_desk_fresh){.cookie = cookie, .arg = bytes_of(arg)}; /* the same as desk_resume */
+    say(manager, &m);
+}
+
+static void a_message(uint64_t id) {
+    deliver(id, "a");
+    expect_start(id);
+    end_turn(id, 0);
+    expect_finish(id, "done", "");
+    settle(id);
+}
+
+static void another_conversation_finds_no_file(void **state) {
+    (void)state;
+    a_message(1);
+    put_text(1, "old.txt", 3, "old");
+    answered(1, 0, "/inbox/old.txt");
+    own_fd int half = put_fd(2, bytes_of("half"), 10, -1);
+    assert_int_equal(write(half, "x", 1), 1);
+    change(MSG_desk_fresh, 3, "");
+    answered(2, 125, "another session began");
+    answered(3, 0, "a new session begins");
+    assert_int_equal(files(), 0);
+    put_text(4, "new.txt", 3, "new");
+    answered(4, 0, "/inbox/new.txt");
+    change(MSG_desk_resume, 5, "nothing"); /* stays where it is */
+    answered(5, EXIT_NOTFOUND, "");
+    holds("new.txt", "new");
+    change(MSG_desk_resume, 6, "1");
+    answered(6, 0, "goes on");
+    assert_int_equal(files(), 0);
+}
+
+static void a_file_between_the_order_and_the_change_is_refused(void **state) {
+    (void)state;
+    deliver(1, "a");
+    expect_start(1);
+    change(MSG_desk_fresh, 2, "");
+    own_msg struct msg m = {0};
+    expect(harness, MSG_turn_stop, &m);
+    close(put_fd(3, bytes_of("early"), 1, -1));
+    answered(3, 125, "about to begin");
+    end_turn(1, 143);
+    answered(2, 0, "a new session begins");
+    put_text(4, "then", 1, "x");
+    answered(4, 0, "/inbox/then");
+}
+
+/* The list of conversations is kept first; a kill between the two leaves files of the one before. */
+static void a_kill_within_the_change_brings_no_file_over(void **state) {
+    (void)state;
+    put_text(1, "kept.txt", 1, "x");
+    answered(1, 0, "/inbox/kept.txt");
+    restart(); /* healed in the same conversation: it stays */
+    assert_int_equal(files(), 1);
+    own_free char *note = xasprintf("%s/home/intray-of", p.dir);
+    own_err err_t e = fs_write(note, "77\n", 3, geteuid(), getegid(), 0644);
+    assert_null(e);
+    restart();
+    put_text(2, "next", 1, "x");
+    answered(2, 0, "/inbox/next");
+    assert_int_equal(files(), 1);
+}
+
+static void a_pods_files_stay(void **state) {
+    (void)state;
+    a_message(1);
+    put_text(1, "old.txt", 3, "old");
+    answered(1, 0, "/inbox/old.txt");
+    change(MSG_desk_fresh, 2, "");
+    answered(2, 0, "a new session begins");
+    holds("old.txt", "old");
+}
+
 static void get(uint64_t cookie, struct bytes name, int fd) {
     struct msg m = {.type = MSG_desk_get, .fds = {fd}, .nfds = 1};
     m.desk_get = (struct msg_desk_get){.cookie = cookie, .who = bytes_of("anna"), .name = name};
@@ -276,11 +365,19 @@ static void who_fetches_is_told_that_the_executor_ended(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     peer_binary = argv[1];
-    const struct CMUnitTest tests[] = {
-        row(a_file_arrives_whole_and_is_told),    row(a_name_that_is_taken_gets_a_number),
-        row(what_is_not_its_size_is_no_file),     row(hostile_names_and_sizes_are_refused),
-        row(only_a_pipes_reading_end_is_taken),   row(the_agent_never_waits_for_a_pipe),
-        row(too_many_at_once_are_refused),        row(what_a_crash_left_goes),
-        row(a_file_is_fetched_from_the_executor), row(who_fetches_is_told_that_the_executor_ended)};
+    const struct CMUnitTest tests[] = {row(a_file_arrives_whole_and_is_told),
+                                       row(a_name_that_is_taken_gets_a_number),
+                                       row(what_is_not_its_size_is_no_file),
+                                       row(hostile_names_and_sizes_are_refused),
+                                       row(only_a_pipes_reading_end_is_taken),
+                                       row(the_agent_never_waits_for_a_pipe),
+                                       row(too_many_at_once_are_refused),
+                                       row(what_a_crash_left_goes),
+                                       row(a_pods_files_stay),
+                                       sealed_row(another_conversation_finds_no_file),
+                                       sealed_row(a_file_between_the_order_and_the_change_is_refused),
+                                       sealed_row(a_kill_within_the_change_brings_no_file_over),
+                                       row(a_file_is_fetched_from_the_executor),
+                                       row(who_fetches_is_told_that_the_executor_ended)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ void peer_go_as(struct peer *p, const char *harness, uint64_t output_max) {
                   *scratch = xasprintf("%s/scratch", p->dir), *tray = xasprintf("%s/inbox", p->dir);
     struct msg m = {.type = MSG_part_go};
     m.part_go = (struct msg_part_go){.agent = bytes_of("test"),
-                                     .mode = bytes_of("pod"),
+                                     .mode = bytes_of(p->mode ? p->mode : "pod"),
                                      .harness = bytes_of(harness),
                                      .project = bytes_of(project),
                                      .scratch = bytes_of(scratch),

@@ -22,6 +22,7 @@ struct peer {
     char dir[64];     /* a fresh folder; home, project, scratch are in it; removed by peer_end() */
     pid_t pid;        /* 0: not running */
     int listener, control;
+    const char *mode;                                         /* of part_go; NULL: pod */
     const char *upstream, *credential, *budget, *prices, *ca; /* of part_go; NULL: "" */
     uint64_t ask_ms, idle_ms;                                 /* of part_go; ask_ms 0: a minute */
 };

@@ -276,6 +276,13 @@ static bool has_argument(const struct cage_spec *s, const char *argument) {
     return words_has(&w, argument);
 }
 
+static const struct cage_mount *mount_on(const struct cage_spec *s, const char *dst) {
+    for (size_t i = 0; i < s->nmounts; i++)
+        if (!strcmp(s->mounts[i].dst, dst))
+            return &s->mounts[i];
+    return NULL;
+}
+
 /* What of the arguments follows the policy and the mode. */
 static void policies(void **state) {
     (void)state;
@@ -285,12 +292,16 @@ static void policies(void **state) {
     p.net = NET_SEALED;
     p.outbox = &(struct cage_folder){7, 1000, 1001};
     NO_ERROR(spec_room(&p, ROOM_HARNESS, &harness));
-    for (size_t i = 0; i < harness.nmounts; i++)
-        assert_string_not_equal(harness.mounts[i].dst, "/outbox");
+    assert_null(mount_on(&harness, "/outbox"));
     NO_ERROR(spec_room(&p, ROOM_EXECUTOR, &sealed));
-    const struct cage_mount *outbox = NULL;
-    for (size_t i = 0; i < sealed.nmounts; i++)
-        outbox = strcmp(sealed.mounts[i].dst, "/outbox") ? outbox : &sealed.mounts[i];
+    const struct cage_spec *const below[] = {&harness, &sealed};
+    for (size_t i = 0; i < COUNT(below); i++) {
+        const struct cage_mount *in = mount_on(below[i], "/inbox");
+        assert_non_null(in);
+        assert_string_equal(in->src + strlen(in->src) - strlen("/session/inbox"), "/session/inbox");
+        assert_true(in->ro && in->noexec && in->map == CAGE_MAP_OWNER);
+    }
+    const struct cage_mount *outbox = mount_on(&sealed, "/outbox");
     assert_non_null(outbox);
     assert_true(outbox->pin == 7 && outbox->map == CAGE_MAP_OWNER && outbox->owner == 1000 &&
                 outbox->group == 1001);
