@@ -266,11 +266,6 @@ err_t conf_fleet_read(struct conf_fleet *ret) {
     return NULL;
 }
 
-err_t conf_fleet_write(const struct conf_fleet *c) {
-    own_free char *path = path_of(PATH_CONF);
-    return write_file(path, fleet_keys, COUNT(fleet_keys), c);
-}
-
 static void free_texts(const struct key *keys, size_t n, void *conf) {
     for (size_t i = 0; i < n; i++)
         if (is_text(&keys[i]))

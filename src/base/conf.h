@@ -49,7 +49,6 @@ struct conf_agent {
 
 /* path_of(PATH_CONF), with the defaults for what it does not say; an absent file is all defaults. */
 err_t conf_fleet_read(struct conf_fleet *ret);
-err_t conf_fleet_write(const struct conf_fleet *c);
 void conf_fleet_free(struct conf_fleet *c);
 #define own_conf_fleet __attribute__((cleanup(conf_fleet_free)))
 

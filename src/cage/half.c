@@ -17,6 +17,11 @@ static bool quiet(const char *dir, int *ret) {
     return true;
 }
 
+err_t half_lock(const char *dir, int *ret) {
+    own_free char *path = xasprintf("%s/.lock", dir);
+    return fs_lock(path, ret);
+}
+
 static void list(const char *path, struct words *ret) {
     DIR *dir = opendir(path);
     for (struct dirent *d; dir && (d = readdir(dir));)

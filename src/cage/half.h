@@ -8,6 +8,9 @@
 #include "base/err.h"
 #include "cage/words.h"
 
+/* The folder's ".lock", waited for; closing *ret_fd lets go. */
+err_t half_lock(const char *dir, int *ret_fd);
+
 /* Adds their paths; none while something is being made there, or where nothing ever was. */
 void half_left(const char *dir, struct words *ret);
 

@@ -18,13 +18,11 @@
 #include "cage/words.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -222,22 +220,6 @@ static err_t make_stoppable(const char *image_dir, const char *name, maker *make
     return e;
 }
 
-static char *lock_path(const char *image_dir) {
-    return xasprintf("%s/.lock", image_dir);
-}
-
-static err_t lock(const char *image_dir, int *ret) {
-    own_free char *path = lock_path(image_dir);
-    own_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return err_sys(errno, "%s cannot be opened", path);
-    while (flock(fd, LOCK_EX))
-        if (errno != EINTR)
-            return err_sys(errno, "%s cannot be locked", path);
-    *ret = TAKE_FD(fd);
-    return NULL;
-}
-
 static bool there(const char *root) {
     struct stat st;
     return !lstat(root, &st) && S_ISDIR(st.st_mode) && !st.st_uid;
@@ -248,7 +230,7 @@ err_t image_workbench(const char *image_dir, image_progress *tell_fn, void *ctx,
     own_fd int locked = -1;
     if (!there(root)) {
         TRY(fs_dirs(image_dir));
-        TRY(lock(image_dir, &locked));
+        TRY(half_lock(image_dir, &locked));
     }
     if (!there(root)) { /* nobody made it while we waited */
         TRY(enough_space(image_dir));
@@ -270,7 +252,7 @@ err_t image_tree(const char *image_dir, char **ret) {
     own_fd int locked = -1;
     if (!there(root)) {
         TRY(fs_dirs(image_dir));
-        TRY(lock(image_dir, &locked));
+        TRY(half_lock(image_dir, &locked));
     }
     if (!there(root))
         TRY(make_beside(image_dir, name, make_tree, &(struct build){.stop = -1}));

@@ -123,24 +123,6 @@ err_t spec_check(const struct cage_spec *s) {
     return NULL;
 }
 
-const char *const *spec_engine_mounts(void) {
-    static const char *const places[] = {
-        "/", "/proc", "/dev", "/sys", "/dev/pts", "/dev/mqueue", "/dev/shm", "/sys/fs/cgroup",
-        /* with their own content, read-only */
-        "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv", "/run/secrets",
-        /* device nodes, bound from the host's /dev because a user namespace cannot make them */
-        "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/console",
-        /* read-only over /proc */
-        "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/asound",
-        /* masked: /dev/null over a file, an empty read-only tmpfs over a folder */
-        "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-        "/proc/timer_list", "/proc/timer_stats", "/proc/interrupts", "/proc/kallsyms", "/proc/config.gz",
-        "/proc/modules", "/proc/slabinfo", "/proc/vmallocinfo", "/sys/firmware", "/sys/fs/selinux",
-        "/sys/dev/block", "/sys/devices/virtual/powercap", "/sys/devices/virtual/dmi", "/sys/kernel/debug",
-        "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/bpf", NULL};
-    return places;
-}
-
 void spec_writable(const struct cage_spec *s, struct words *out) {
     for (size_t i = 0; i < s->nmounts; i++)
         if (!s->mounts[i].ro)

@@ -6,8 +6,8 @@
  * THE DECLARED SETS. What a room sees equals, exactly, what its spec says plus what the engine adds to every
  * room:
  *
- *   mounts       spec.mounts and spec.tmpfs, the root (read-only, nosuid, nodev), and of the list behind
- *                spec_engine_mounts() (/proc, /dev, /sys with their masks) those that this kernel has
+ *   mounts       spec.mounts and spec.tmpfs, the root (read-only, nosuid, nodev), and the engine's own: /proc, /dev
+ *                and /sys with their masks, as far as this kernel has them, and files of /etc and /run
  *   writable     of these: mounts without `ro`, each tmpfs, /dev/shm (spec.shm bytes), /dev/mqueue, /dev/pts, the
  *                device nodes; spec_writable() lists the places where the room's uid may make a file
  *   environment  spec.env and "HOSTNAME=<spec.hostname>"; no more
@@ -151,10 +151,6 @@ void spec_tmpfs(struct cage_spec *s, const char *dst, uint64_t size, bool noexec
 /* The host's path that podman is given for mount i: src, or its place below the stage. The caller frees. */
 char *spec_source(const struct cage_spec *s, size_t i);
 char *spec_root_source(const struct cage_spec *s);
-
-/* The mount points that the engine adds to every room, NULL-ended; some hosts lack some of the masked ones.
- */
-const char *const *spec_engine_mounts(void);
 
 /* The places where the room's uid may make a file, in the order of the spec. */
 void spec_writable(const struct cage_spec *s, struct words *out);

@@ -138,12 +138,3 @@ void survivors_link(struct survivors *s, struct link *l) {
     s->said = 1; /* a new link is told even of none */
     tell(s);
 }
-
-void survivors_free(struct survivors *s) {
-    if (!s)
-        return;
-    while (s->first)
-        let_go(s->first);
-    event_free(s->timer);
-    free(s);
-}

@@ -22,6 +22,4 @@ bool survivors_none(const struct survivors *s);
 /* Where ran_survivors goes from now on (NULL: nowhere); said at once, and when it changed. */
 void survivors_link(struct survivors *s, struct link *l);
 
-void survivors_free(struct survivors *s);
-
 #endif

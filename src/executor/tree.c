@@ -51,6 +51,11 @@ static void told_main(struct tree *t, int status) {
     t->ops->on_main(t->ctx, status);
 }
 
+/* Exact once main was reaped. */
+static bool tree_empty(const struct tree *t) {
+    return t->of->mode == TREE_MINDER ? t->minder == 0 : subgroup_empty(&t->group);
+}
+
 /* After main is gone: tells, or waits for, the rest. */
 static void look_for_end(struct tree *t) {
     if (tree_empty(t)) {
@@ -154,6 +159,18 @@ static char *choose(struct trees *ts) {
                      strerrorname_np(error), strerrorname_np(error2));
 }
 
+static void trees_free(struct trees *ts) {
+    if (ts->on_change)
+        event_free(ts->on_change);
+    if (ts->on_child)
+        event_free(ts->on_child);
+    subgroup_end(&ts->spare);
+    own_closep(&ts->watched);
+    own_closep(&ts->children);
+    own_closep(&ts->folder);
+    free(ts);
+}
+
 err_t trees_new(struct event_base *base, int folder, struct trees **ret, char **ret_why) {
     sigset_t child;
     sigemptyset(&child);
@@ -178,10 +195,6 @@ err_t trees_new(struct event_base *base, int folder, struct trees **ret, char **
     return NULL;
 }
 
-enum tree_mode trees_mode(const struct trees *ts) {
-    return ts->mode;
-}
-
 void trees_kill_all(struct trees *ts) {
     if (ts->mode != TREE_MINDER)
         for (struct tree *t = ts->first; t; t = t->next)
@@ -190,20 +203,6 @@ void trees_kill_all(struct trees *ts) {
         kill(-1, SIGKILL); /* kill(2): everything in our PID namespace but us, under one lock */
     else
         sweep_kill(getpid());
-}
-
-void trees_free(struct trees *ts) {
-    if (!ts)
-        return;
-    if (ts->on_change)
-        event_free(ts->on_change);
-    if (ts->on_child)
-        event_free(ts->on_child);
-    subgroup_end(&ts->spare);
-    own_closep(&ts->watched);
-    own_closep(&ts->children);
-    own_closep(&ts->folder);
-    free(ts);
 }
 
 static err_t start_in_spare(struct tree *t, struct spawn *s) {
@@ -297,10 +296,6 @@ static void terminate(void *ctx, pid_t pid) {
 
 void tree_terminate(struct tree *t) {
     tree_list(t, terminate, NULL);
-}
-
-bool tree_empty(struct tree *t) {
-    return t->of->mode == TREE_MINDER ? t->minder == 0 : subgroup_empty(&t->group);
 }
 
 void tree_list(struct tree *t, void (*each)(void *ctx, pid_t pid), void *ctx) {

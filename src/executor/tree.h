@@ -35,11 +35,9 @@ struct tree_ops {
  * *ret_why says why it is not the first (owned by the caller, NULL when it is). Blocks SIGCHLD.
  */
 err_t trees_new(struct event_base *base, int folder, struct trees **ret, char **ret_why);
-enum tree_mode trees_mode(const struct trees *ts);
 
 /* Ends every process of the room but this one, in whatever tree: also what left its group by itself. */
 void trees_kill_all(struct trees *ts);
-void trees_free(struct trees *ts);
 
 /* Starts a command (s->cgroup and s->procs are set here). Errors as spawn(). ops must outlive the tree. */
 err_t tree_start(struct trees *ts, const struct spawn *s, const struct tree_ops *ops, void *ctx,
@@ -56,9 +54,6 @@ void tree_kill(struct tree *t);
 
 /* SIGTERM to every process in it. */
 void tree_terminate(struct tree *t);
-
-/* Whether anything lives in it now; exact once on_main was called. */
-bool tree_empty(struct tree *t);
 
 /* Calls each() for every living process of it. */
 void tree_list(struct tree *t, void (*each)(void *ctx, pid_t pid), void *ctx);

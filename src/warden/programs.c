@@ -6,11 +6,9 @@
 #include "warden/account.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fts.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -176,11 +174,6 @@ static bool is_there(const char *path) {
     return !lstat(path, &st) && S_ISDIR(st.st_mode) && !st.st_uid;
 }
 
-static err_t lock(const char *dir, int *ret) {
-    own_free char *path = xasprintf("%s/.lock", dir);
-    return fs_lock(path, ret);
-}
-
 static err_t fetch_beside(const struct program *p, const char *dir, const char *place, uid_t uid) {
     own_free char *fresh = xasprintf("%s/.new-%d", dir, getpid());
     own_free char *work = xasprintf("%s/work", fresh);
@@ -216,7 +209,7 @@ err_t programs_get(const struct conf_fleet *fleet, const struct conf_agent *agen
     own_fd int locked = -1;
     if (!is_there(place)) {
         TRY(fs_dirs(fleet->harness_dir));
-        TRY(lock(fleet->harness_dir, &locked));
+        TRY(half_lock(fleet->harness_dir, &locked));
     }
     if (!is_there(place)) { /* nobody fetched it while we waited */
         if (half_sweep(fleet->harness_dir))

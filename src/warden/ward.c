@@ -200,20 +200,6 @@ static const struct cell matrix[][WARD_EVENTS] = {
 };
 static_assert(COUNT(matrix) == WARD_STATES, "every state has its row");
 
-static const char *const state_names[] = {
-    [WARD_STAY] = "",
-    [WARD_ABSENT] = "absent",
-    [WARD_STARTING] = "starting",
-    [WARD_HELLO] = "hello",
-    [WARD_GOING] = "going",
-    [WARD_READY] = "ready",
-    [WARD_STOPPING] = "stopping",
-    [WARD_CLEARING] = "clearing",
-    [WARD_BACKOFF] = "back-off",
-    [WARD_HELD] = "held",
-};
-static_assert(COUNT(state_names) == WARD_STATES, "every state has its name");
-
 /* ---- the machine ----------------------------------------------------------------------------------------- */
 
 /* Where it stands against what is wanted: the event that brings it on, if one does. */
@@ -281,10 +267,6 @@ const char *ward_title(const struct ward *d) {
     snprintf(title, sizeof title, "%s%s%s", ward_kind_name(d->kind), d->box ? " of " : "",
              d->box ? d->box->conf.name : "");
     return title;
-}
-
-const char *ward_state_name(enum ward_state state) {
-    return state_names[state];
 }
 
 bool ward_up(const struct ward *d) {

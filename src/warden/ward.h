@@ -131,7 +131,6 @@ void ward_lost(struct ward *d, const char *why);
 /* "relay", "executor"; with the agent: "executor of demo" (static, until the next call). */
 const char *ward_kind_name(enum ward_kind kind);
 const char *ward_title(const struct ward *d);
-const char *ward_state_name(enum ward_state state);
 
 /* True in GOING and READY: it can hold links. */
 bool ward_up(const struct ward *d);

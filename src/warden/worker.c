@@ -1,16 +1,15 @@
 #include "warden/worker.h"
+#include "base/fs.h"
 #include "base/own.h"
 #include "base/paths.h"
 #include "base/proc.h"
 #include "wire/seq.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -207,11 +206,6 @@ void worker_result(int report, const void *p, size_t n) {
 
 err_t worker_lock(const char *name) {
     own_free char *path = path_of(DIR_RUN "/lock/%s", name);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600); /* held until this process ends */
-    if (fd < 0)
-        return err_sys(errno, "open %s", path);
-    while (flock(fd, LOCK_EX) < 0)
-        if (errno != EINTR)
-            return err_sys(errno, "lock %s", path);
-    return NULL;
+    int fd; /* held until this process ends */
+    return fs_lock(path, &fd);
 }

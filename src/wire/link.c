@@ -234,10 +234,6 @@ void link_hold(struct link *l, bool hold) {
         event_add(l->readable, NULL);
 }
 
-enum link_id link_which(const struct link *l) {
-    return l->id;
-}
-
 void *link_ctx(const struct link *l) {
     return l->ctx;
 }

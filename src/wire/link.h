@@ -57,7 +57,6 @@ void link_hold(struct link *l, bool hold);
 /* Hears what has come by now, unless it is held. Not inside a handler of this link. */
 void link_hear(struct link *l);
 
-enum link_id link_which(const struct link *l);
 void *link_ctx(const struct link *l);
 
 /* Tries to send all that is queued, blocking at most timeout_ms: for a last word before an exit. */

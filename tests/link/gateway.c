@@ -1,9 +1,9 @@
 /* The real agent as the harness's gateway, between this side's HTTP and a double of the model's API. */
 #include "base/own.h"
+#include "../loopback.h"
 #include "http_double.h"
 #include "peer.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -20,16 +20,6 @@ static char upstream[64], placeholder[300];
 #define CREDENTIAL "sk-ant-oat01-the-real-one-0123456789"
 
 /* ---- the agent ---- */
-
-static void make_listener(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(listen(listener, 64), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &n), 0);
-    port = ntohs(at.sin_port);
-}
 
 static void hear_world(void) {
     own_msg struct msg m = {0};
@@ -75,7 +65,7 @@ static int set_up(void **state) {
     snprintf(upstream, sizeof upstream, "anthropic+http://127.0.0.1:%u", api.port);
     peer_begin(&p, "agent");
     p.upstream = upstream;
-    make_listener();
+    listener = loopback_listen(64, &port);
     start();
     log_in(CREDENTIAL);
     return 0;
@@ -94,11 +84,7 @@ static int tear_down(void **state) {
 /* ---- HTTP ---- */
 
 static int dial(void) {
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    return fd;
+    return loopback_dial(port);
 }
 
 static void put(int fd, const char *text) {

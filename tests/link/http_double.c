@@ -1,8 +1,8 @@
 #include "http_double.h"
 #include "base/fs.h"
 #include "base/own.h"
+#include "../loopback.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -215,15 +215,12 @@ _Noreturn static void serve(int fd, int log) {
 }
 
 void http_double_start(struct http_double *d) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
+    uint16_t port;
     snprintf(d->log, sizeof d->log, "/tmp/agent-cage-double-XXXXXX");
-    int log = mkostemp(d->log, O_APPEND | O_CLOEXEC),
-        listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (log < 0 || bind(listener, (struct sockaddr *)&at, n) < 0 || listen(listener, 64) < 0 ||
-        getsockname(listener, (struct sockaddr *)&at, &n) < 0)
+    int log = mkostemp(d->log, O_APPEND | O_CLOEXEC), listener = loopback_listen(64, &port);
+    if (log < 0)
         abort();
-    d->port = ntohs(at.sin_port);
+    d->port = port;
     d->pid = fork();
     if (d->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -4,10 +4,9 @@
 #include "base/lockin.h"
 #include "base/own.h"
 #include "wire/seq.h"
+#include "../loopback.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -58,12 +57,10 @@ static void greet(struct world *w) {
 
 /* As the warden makes it, on any port. */
 static int listen_for_web(unsigned *ret_port) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at) | listen(fd, 1024), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-    *ret_port = ntohs(at.sin_port);
+    uint16_t port;
+    int fd = loopback_listen(1024, &port);
+    assert_int_equal(fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+    *ret_port = port;
     return fd;
 }
 

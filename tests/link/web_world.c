@@ -1,8 +1,7 @@
 #include "web_world.h"
 #include "base/own.h"
+#include "../loopback.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +16,7 @@ struct world w;
 char cookie[65], key[65];
 
 int knock(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((in_port_t)w.port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    return fd;
+    return loopback_dial((uint16_t)w.port);
 }
 
 void put(int fd, const char *fmt, ...) {

@@ -4,18 +4,12 @@
 #include "agent/gateway/sift.h"
 #include "agent/gateway/swap.h"
 #include "base/own.h"
+#include "../good.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <cmocka.h>
-
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
 
 #define HOLDER "placeholder-0123456789abcdef"
 

@@ -1,6 +1,7 @@
 /* Credentials that run out: the vendors' files, ours, and what is none; answers of token endpoints. */
 #include "agent/gateway/oauth.h"
 #include "base/own.h"
+#include "../good.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define NO_ERROR(e) assert_null(e)
 
 /* {"a":1} . {"exp":1767225600} . c2ln */
 #define JWT "eyJhIjoxfQ.eyJleHAiOjE3NjcyMjU2MDB9.c2ln"

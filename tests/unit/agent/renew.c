@@ -6,12 +6,10 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/own.h"
+#include "../../loopback.h"
+#include "../tls_host.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -65,44 +63,7 @@ static void access_token(char *out, size_t size, unsigned n) {
     snprintf(out, size, "access-%u-0123456789abcdef", n);
 }
 
-static int listen_on_loopback(uint16_t *ret_port) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-    *ret_port = ntohs(a.sin_port);
-    return fd;
-}
-
 /* ---- the token endpoint ---- */
-
-static SSL_CTX *make_context(void) {
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *x = X509_new();
-    X509_set_version(x, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-    X509_set_pubkey(x, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"test",
-                               -1, -1, 0);
-    X509_set_issuer_name(x, X509_get_subject_name(x));
-    X509_EXTENSION *name = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1");
-    X509_add_ext(x, name, -1);
-    X509_EXTENSION_free(name);
-    X509_sign(x, key, EVP_sha256());
-    FILE *f = fopen(ca, "w");
-    PEM_write_X509(f, x);
-    fclose(f);
-    SSL_CTX *c = SSL_CTX_new(TLS_server_method());
-    SSL_CTX_use_certificate(c, x);
-    SSL_CTX_use_PrivateKey(c, key);
-    X509_free(x);
-    EVP_PKEY_free(key);
-    return c;
-}
 
 /* The refresh token of the question. */
 static void remember(const char *text) {
@@ -251,7 +212,7 @@ static _Noreturn void be_gate(void) {
 
 static void start_gate(void) {
     all->placeholder[0] = 0;
-    gate_listener = listen_on_loopback(&gate_port);
+    gate_listener = loopback_listen(16, &gate_port);
     gate = fork();
     if (!gate)
         be_gate();
@@ -310,10 +271,7 @@ static bool noted(const char *word) {
 /* A request of the harness: its status; the head is in *out. */
 static int ask(char *out, size_t size) {
     WAIT_FOR(all->placeholder[0]);
-    struct sockaddr_in a = {
-        .sin_family = AF_INET, .sin_port = htons(gate_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    own_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    own_fd int fd = loopback_dial(gate_port);
     dprintf(fd, "GET /v1/models HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer %s\r\n\r\n",
             all->placeholder);
     size_t n = 0;
@@ -334,9 +292,9 @@ static int set_up(void **state) {
     snprintf(dir, sizeof dir, "/tmp/unit-renew-XXXXXX");
     assert_non_null(mkdtemp(dir));
     snprintf(ca, sizeof ca, "%s/ca.pem", dir);
-    SSL_CTX *c = make_context();
-    token_listener = listen_on_loopback(&token_port);
-    api_listener = listen_on_loopback(&api_port);
+    SSL_CTX *c = tls_host(ca);
+    token_listener = loopback_listen(16, &token_port);
+    api_listener = loopback_listen(16, &api_port);
     if (!(token_double = fork()))
         be_token_endpoint(c);
     if (!(api_double = fork()))

@@ -2,8 +2,8 @@
 #include "agent/gateway/gateway.h"
 #include "base/fs.h"
 #include "base/own.h"
+#include "../../loopback.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,28 +25,14 @@ static int far_listener, gate_listener;
 static uint16_t far_port, gate_port;
 static pid_t gate;
 
-static int listen_on_loopback(uint16_t *ret_port) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-    *ret_port = ntohs(a.sin_port);
-    return fd;
-}
-
 static void patient(int fd) {
     struct timeval t = {PATIENCE_S, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 }
 
 static int to_gate(void) {
-    struct sockaddr_in a = {
-        .sin_family = AF_INET, .sin_port = htons(gate_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = loopback_dial(gate_port);
     patient(fd);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
 }
 
@@ -92,8 +78,8 @@ static _Noreturn void be_gate(void) {
 static int set_up(void **state) {
     (void)state;
     assert_non_null(mkdtemp(dir));
-    far_listener = listen_on_loopback(&far_port);
-    gate_listener = listen_on_loopback(&gate_port);
+    far_listener = loopback_listen(8, &far_port);
+    gate_listener = loopback_listen(8, &gate_port);
     gate = fork();
     if (!gate)
         be_gate();

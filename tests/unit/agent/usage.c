@@ -3,6 +3,7 @@
 #include "agent/gateway/usage.h"
 #include "base/fs.h"
 #include "base/own.h"
+#include "../good.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -12,13 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
 
 static void budgets_as_text(void **state) {
     (void)state;

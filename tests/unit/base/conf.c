@@ -51,20 +51,16 @@ static void absent_file_is_defaults(void **state) {
     assert_true(c.disk_reserve == UINT64_C(1) << 30);
 }
 
-static void fleet_round_trip(void **state) {
+static void fleet_is_read(void **state) {
     (void)state;
     put("agent-cage.conf", "# mine\n\nprefix = t1_\n  runtime=runc\nimage_dir = /srv/ima;ges # not a "
                            "comment\r\ndisk_reserve = 3k\n");
-    own_conf_fleet struct conf_fleet c = {0}, again = {0};
+    own_conf_fleet struct conf_fleet c = {0};
     good(conf_fleet_read(&c));
     assert_string_equal(c.prefix, "t1_");
     assert_string_equal(c.runtime, "runc");
     assert_string_equal(c.image_dir, "/srv/ima;ges # not a comment");
     assert_true(c.disk_reserve == 3072);
-    good(conf_fleet_write(&c));
-    good(conf_fleet_read(&again));
-    assert_string_equal(again.image_dir, c.image_dir);
-    assert_true(again.disk_reserve == 3072 && again.output_max == c.output_max && again.ask_ms == c.ask_ms);
 }
 
 static const struct {
@@ -184,7 +180,7 @@ static void names_are_sorted_and_only_names(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(absent_file_is_defaults),        T(fleet_round_trip),
+        T(absent_file_is_defaults),        T(fleet_is_read),
         T(refuses_with_file_and_line),     T(agent_round_trip),
         T(writes_only_what_it_would_read), T(names_are_sorted_and_only_names),
     };

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/own.h"
+#include "../good.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +22,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
 
 static char sys[] = "/tmp/agent-cage-cgroup-XXXXXX";
 

@@ -5,6 +5,7 @@
 #include "cage/tree.h"
 
 #include "../scratch.h"
+#include "../good.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,12 +29,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
 #define REFUSED(call, word)                                                                                  \
     do {                                                                                                     \
         own_err err_t e_ = (call);                                                                           \

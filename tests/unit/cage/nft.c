@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "base/proc.h"
+#include "../good.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,18 +35,6 @@ static const char *const local[] = {"203.0.113.7", "10.1.0.0/16", "2001:db8:1::/
 static const uint16_t ports[] = {8443, 8444};
 static const struct nft_place place = {
     .cages = cages, .gates = gates, .local = local, .ports = ports, .nports = 2};
-
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
-#define AN_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        assert_non_null(e_);                                                                                 \
-    } while (0)
 
 static void ranges(void **state) {
     (void)state;

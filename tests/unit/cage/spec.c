@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/own.h"
+#include "../good.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,18 +23,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define NO_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        if (e_)                                                                                              \
-            fail_msg("%s", err_text(e_));                                                                    \
-    } while (0)
-#define AN_ERROR(call)                                                                                       \
-    do {                                                                                                     \
-        own_err err_t e_ = (call);                                                                           \
-        assert_non_null(e_);                                                                                 \
-    } while (0)
 
 static char root[] = "/tmp/agent-cage-spec-XXXXXX";
 

@@ -5,14 +5,12 @@
 #include "base/own.h"
 #include "http/body.h"
 #include "http/client.h"
+#include "../../loopback.h"
 #include "../scratch.h"
+#include "../tls_host.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -41,33 +39,6 @@ struct conn {
     int fd;
     SSL *ssl; /* NULL: plain */
 };
-
-static SSL_CTX *make_context(void) {
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *x = X509_new();
-    X509_set_version(x, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-    X509_set_pubkey(x, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"test",
-                               -1, -1, 0);
-    X509_set_issuer_name(x, X509_get_subject_name(x));
-    X509_EXTENSION *name = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1");
-    X509_add_ext(x, name, -1);
-    X509_EXTENSION_free(name);
-    X509_sign(x, key, EVP_sha256());
-    FILE *f = fopen("ca", "w");
-    PEM_write_X509(f, x);
-    fclose(f);
-    SSL_CTX *c = SSL_CTX_new(TLS_server_method());
-    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_use_certificate(c, x);
-    SSL_CTX_use_PrivateKey(c, key);
-    X509_free(x);
-    EVP_PKEY_free(key);
-    return c;
-}
 
 /* Waits until it may go on; a writer that waits long says so. */
 static void wait_for(struct conn *c, short what) {
@@ -181,13 +152,9 @@ static _Noreturn void be_host(int listener, SSL_CTX *context) {
 }
 
 static uint16_t start_host(bool tls) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    SSL_CTX *context = tls ? make_context() : NULL;
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    uint16_t port;
+    int fd = loopback_listen(8, &port);
+    SSL_CTX *context = tls ? tls_host("ca") : NULL;
     host = fork();
     if (!host) {
         signal(SIGPIPE, SIG_IGN);
@@ -195,7 +162,7 @@ static uint16_t start_host(bool tls) {
     }
     SSL_CTX_free(context);
     close(fd);
-    return ntohs(a.sin_port);
+    return port;
 }
 
 /* ---- who asks ---- */
