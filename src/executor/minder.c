@@ -3,6 +3,7 @@
  * so copy-on-write keeps it small. What it says on its pipe: first the outcome of the start, then the status.
  */
 #include "executor/minder.h"
+#include "base/clock.h"
 #include "base/own.h"
 
 #include <errno.h>
@@ -56,6 +57,19 @@ static err_t copy(const struct err *from) {
     return e;
 }
 
+/* What the minder says of the start. False: it does not, being ended or stopped. A signal, which any command can send us, is no
+ * answer. */
+static bool hear_start(int in, struct started *ret) {
+    int64_t end = clock_mono_ns() + START_MS * INT64_C(1000000), left = end;
+    while ((left = end - clock_mono_ns()) > 0) {
+        int ready = poll(&(struct pollfd){in, POLLIN, 0}, 1, (int)(left / 1000000) + 1);
+        ssize_t n = ready == 1 ? read(in, ret, sizeof *ret) : ready;
+        if (n >= 0 || errno != EINTR)
+            return n == (ssize_t)sizeof *ret;
+    }
+    return false;
+}
+
 err_t minder_start(const struct spawn *s, pid_t *ret_pid, pid_t *ret_main, int *ret_end) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -68,13 +82,15 @@ err_t minder_start(const struct spawn *s, pid_t *ret_pid, pid_t *ret_main, int *
         mind(s, out);
     own_closep(&out);
     struct started first;
-    struct pollfd p = {in, POLLIN, 0};
-    ssize_t n = poll(&p, 1, START_MS) == 1 ? read(in, &first, sizeof first) : -1;
-    bool whole = n == (ssize_t)sizeof first;
+    bool whole = hear_start(in, &first);
     if (!whole || !first.main) {
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        return whole ? copy(&first.why) : err_new(EXIT_FAILED, "the command was ended before it began");
+        if (whole)
+            return copy(&first.why);
+        err_t e = err_new(EXIT_FAILED, "the command was ended before it was known to have begun");
+        e->errnum = EPIPE;
+        return e;
     }
     *ret_pid = pid;
     *ret_main = first.main;

@@ -234,7 +234,10 @@ static err_t start_in_group(struct tree *t, struct spawn *s) {
 
 static err_t start_minded(struct tree *t, struct spawn *s) {
     s->procs = s->cgroup = -1;
-    TRY(minder_start(s, &t->minder, &t->main, &t->end));
+    err_t e = minder_start(s, &t->minder, &t->main, &t->end);
+    if (e && e->errnum == EPIPE) /* what it may have started is ours now, and told apart from nothing */
+        trees_kill_all(t->of);
+    TRY(e);
     fcntl(t->end, F_SETFL, O_NONBLOCK);
     t->on_end = event_new(t->of->base, t->end, EV_READ | EV_PERSIST, on_minder_word, t);
     event_add(t->on_end, NULL);

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ static void expect_end(const char *how) {
     struct msg m;
     bed_hear(&bed, MSG_run_end, &m);
     assert_int_equal(m.run_end.run, run);
-    assert_string_equal(m.run_end.how.p, how);
+    if (strcmp(m.run_end.how.p, how) != 0)
+        fail_msg("%s, not %s: %s", m.run_end.how.p, how, m.run_end.text.p);
     msg_free(&m);
 }
 
@@ -268,6 +270,62 @@ static void test_dead_minder(void **state) {
     expect_end("exit");
 }
 
+/* The first child of a process; 0: it has none. */
+static pid_t child_of(pid_t pid) {
+    own_free char *path = xasprintf("/proc/%d/task/%d/children", pid, pid);
+    own_file FILE *f = fopen(path, "re");
+    int child;
+    return f && fscanf(f, "%d", &child) == 1 ? child : 0;
+}
+
+/* Until it is ended: signals to the broker, or death to a minder that has just begun its command. */
+static pid_t pester(bool kill_minders) {
+    pid_t pid = fork();
+    if (!pid)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a test that fails */
+    for (; !pid; usleep(kill_minders ? 0 : 100)) {
+        pid_t minder = kill_minders ? child_of(bed.first) : 0;
+        if (!kill_minders)
+            kill(bed.first, SIGUSR1);
+        else if (minder && child_of(minder))
+            kill(minder, SIGKILL);
+    }
+    return pid;
+}
+
+static void leave_be(pid_t pid) {
+    kill(pid, SIGKILL);
+    bed_wait(pid);
+}
+
+static void test_signals_are_no_answer(void **state) {
+    (void)state;
+    pid_t pest = pester(false);
+    for (int i = 0; i < 30; i++) {
+        bed_ask(&bed, ++run, "exit 0", 0, NULL);
+        expect_end("exit");
+    }
+    leave_be(pest);
+}
+
+/* Whenever it is that a minder dies, nothing of its command goes on unseen. */
+static void test_minders_that_die_at_any_moment(void **state) {
+    (void)state;
+    if (bed.mode != BED_MINDED)
+        return;
+    pid_t pest = pester(true);
+    for (int i = 0; i < 100; i++) {
+        struct msg m;
+        bed_ask(&bed, ++run, "sleep 1000", 0, NULL);
+        bed_hear(&bed, MSG_run_end, &m);
+        msg_free(&m);
+        if (bed_until(&bed, 0) < 0)
+            fail_msg("something of command %d goes on", i);
+    }
+    leave_be(pest);
+    expect_none();
+}
+
 /* The warden's stop: everything is asked, then the room's process ends and with it the rest. */
 static int stop(void **state) {
     (void)state;
@@ -297,6 +355,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_attacks),
         cmocka_unit_test(test_groups_again),
         cmocka_unit_test(test_dead_minder),
+        cmocka_unit_test(test_signals_are_no_answer),
+        cmocka_unit_test(test_minders_that_die_at_any_moment),
     };
     int failed = cmocka_run_group_tests_name("in a cgroup", tests, bed_up_grouped, stop);
     failed += cmocka_run_group_tests_name("moved into a cgroup", tests, bed_up_moved, stop);
