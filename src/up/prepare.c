@@ -61,26 +61,36 @@ static err_t make_folders(struct prepared *p) {
     return conf_fleet_read(&p->conf);
 }
 
-/* Every folder on the way to the binary must let the accounts through, or no part could start. */
-static err_t check_way(struct prepared *p) {
-    (void)p;
-    own_free char *path = path_of(DIR_LIB "/bin/");
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+/* A member of the group that may write it is somebody else than root too; where it is sticky, what is root's in it stays. */
+static bool others_change(const struct stat *st) {
+    bool group = st->st_mode & S_IWGRP && st->st_gid, all = st->st_mode & S_IWOTH;
+    return st->st_uid || ((group || all) && !(st->st_mode & S_ISVTX));
+}
+
+err_t prepare_way(const char *path) {
+    own_free char *way = xstrdup(path);
+    for (char *slash = strchr(way + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         struct stat st;
-        if (stat(path, &st) < 0)
-            return err_sys(errno, "look at %s", path);
+        if (stat(way, &st) < 0)
+            return err_sys(errno, "look at %s", way);
         if (!(st.st_mode & S_IXOTH))
             return err_new(EXIT_POLICY,
                            "%s lets nobody but its owner through: chmod o+x it, or choose another "
                            "AGENT_CAGE_ROOT",
-                           path);
-        if (st.st_uid != 0 || ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX)))
+                           way);
+        if (others_change(&st))
             return err_new(EXIT_POLICY,
-                           "%s can be changed by others than root: choose another AGENT_CAGE_ROOT", path);
+                           "%s can be changed by others than root: choose another AGENT_CAGE_ROOT", way);
         *slash = '/';
     }
     return NULL;
+}
+
+static err_t check_way(struct prepared *p) {
+    (void)p;
+    own_free char *path = path_of(DIR_LIB "/bin/");
+    return prepare_way(path);
 }
 
 static err_t make_account(struct prepared *p, const char *part) {

@@ -16,6 +16,10 @@ typedef void prepare_say(void *ctx, const char *line);
 /* EXIT_POLICY when not root. */
 err_t prepare(prepare_say *say, void *ctx);
 
+/* Do all folders of this path (up to its last slash) let every account through, and is none somebody's who is not root, or to
+ * be changed by such? Else EXIT_POLICY. */
+err_t prepare_way(const char *path);
+
 /* The runtime that was found to work here, into h->runtime; left alone when none was found yet. For the warden. */
 void prepare_runtime(struct host *h);
 #define PATH_RUNTIME DIR_RUN "/runtime"
