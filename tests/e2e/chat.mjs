@@ -79,9 +79,10 @@ test('--net none: the executor has its own loopback alone', () => {
     assert.equal(done.stdout.trim(), 'lo');
 });
 
-test('the chat of up: Ctrl-C says that /quit ends the fleet, and ends nothing', async () => {
+test('the chat of up: Ctrl-C says that /quit ends the fleet, and ends nothing', async t => {
     const other = new Fleet();
     const child = spawn('script', ['-qec', `exec "${binary}" up`, '/dev/null'], { env: { ...other.env, TERM: 'xterm' } }), over = ended(child, 300_000);
+    t.after(() => { child.kill('SIGKILL'); other.abandon(); });
     const decoder = new TextDecoder();
     let said = '';
     child.stdout.on('data', bytes => { said += decoder.decode(bytes, { stream: true }); });

@@ -10,7 +10,7 @@ import { inRoom } from './lib/room.mjs';
 import { until } from './lib/until.mjs';
 import { GATE, Vendor } from './lib/vendor.mjs';
 
-const PORT = 8932;
+const PORT = 20000 + process.pid % 20000; // other runs of this file may be at work
 const KEY = 'planted-zai-key-0123456789abcdef';
 const TOKEN = `sk-ant-oat01-${'0123456789abcdef'.repeat(4)}-test`;
 const programs = path.join(top, 'build/harness');

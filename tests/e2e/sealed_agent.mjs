@@ -249,7 +249,7 @@ test('what is no project for hostile code is refused, and leaves nothing', () =>
 
 // ---- Claude Code, the real one, against a double of its vendor's model ----
 
-const PORT = 8941;
+const PORT = 20000 + process.pid % 20000; // other runs of this file may be at work
 const OWN = `sk-ant-oat01-${'0123456789abcdef'.repeat(4)}-own`, MACHINES = `sk-ant-oat01-${'fedcba9876543210'.repeat(4)}-machine`;
 let vendor;
 
