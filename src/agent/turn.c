@@ -389,7 +389,8 @@ uint64_t turn_of(const struct turn *t, uint64_t wall_ms, const char **ret_who) {
     const struct entry *found = NULL;
     for (const struct entry *e = journal_first(t->a->journal); e; e = e->next) {
         bool over = e->state != ENTRY_STARTED;
-        if (e->start_wall_ms <= wall_ms && (!over || wall_ms <= e->start_wall_ms + e->end.span_ms))
+        /* Begin and span are whole milliseconds, cut: together they end up to two before the turn did. */
+        if (e->start_wall_ms <= wall_ms && (!over || wall_ms <= e->start_wall_ms + e->end.span_ms + 2))
             found = e;
     }
     if (!found && t->state != NONE_) /* the clock was set back meanwhile */

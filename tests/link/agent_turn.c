@@ -256,6 +256,39 @@ static void ran_shell(uint64_t row, const char *text) {
     say(executor, &m);
 }
 
+/* The account of a command that began at a moment, and the turn that the agent takes it for one of. */
+static uint64_t turn_of_a_command(uint64_t row, uint64_t wall_ms) {
+    struct bytes word = bytes_of("true");
+    struct msg m = {.type = MSG_ran_row};
+    m.ran_row = (struct msg_ran_row){.row = row,
+                                     .argv = {&word, 1},
+                                     .cwd = bytes_of("/project"),
+                                     .start_wall_ms = wall_ms,
+                                     .how = bytes_of("exit")};
+    say(executor, &m);
+    own_msg struct msg got = {0};
+    expect(manager, MSG_desk_row, &got);
+    assert_int_equal(got.desk_row.row, row);
+    assert_string_equal(got.desk_row.who.p, got.desk_row.id ? "anna" : "");
+    return got.desk_row.id;
+}
+
+/* Its account may come when the turn is over, and its last command may begin in the turn's last millisecond. */
+static void a_command_belongs_to_the_turn_it_began_in(void **state) {
+    (void)state;
+    own_msg struct msg began = {0}, over = {0};
+    deliver(1, "a");
+    expect(manager, MSG_desk_started, &began);
+    expect_start(1);
+    end_turn(1, 0);
+    expect(manager, MSG_desk_finished, &over);
+    uint64_t first = began.desk_started.wall_ms, last = first + over.desk_finished.span_ms;
+    assert_int_equal(turn_of_a_command(1001, first - 1), 0);
+    assert_int_equal(turn_of_a_command(1002, first), 1);
+    assert_int_equal(turn_of_a_command(1003, last + 1), 1);
+    assert_int_equal(turn_of_a_command(1004, last + 3), 0);
+}
+
 /* A turn of a lie: it tells of a command that never ran, and hides one that did. */
 static void a_lie(uint64_t id, uint64_t row) {
     deliver(id, "b");
@@ -560,6 +593,7 @@ int main(int argc, char **argv) {
         row(a_yes_of_nobody_is_a_no),
         row(nobody_answers),
         row(too_many_questions_are_declined),
+        row(a_command_belongs_to_the_turn_it_began_in),
         row(a_lie_about_a_command_is_flagged),
         row(a_lie_is_flagged_however_it_ends),
         row(halt_reaches_harness_and_executor),
