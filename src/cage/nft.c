@@ -60,7 +60,10 @@ const struct nft_rule nft_rules[] = {
 
     {EVERY, "output", "own loopback", "oifname \"lo\"", "accept"},
     {OPEN | SEALED | UPSTREAM, "output", "neighbour discovery", NEIGHBOURS, "accept"},
-    {OPEN | SEALED | UPSTREAM, "output", "routing headers", "exthdr rt exists", "drop"},
+    /* A filter of calls keeps IP_OPTIONS from a socket, and cannot see them beside a datagram (IP_RETOPTS). */
+    {OPEN | SEALED | UPSTREAM, "output", "source routes", "ip option lsrr exists", "drop"},
+    {OPEN | SEALED | UPSTREAM, "output", "strict source routes", "ip option ssrr exists", "drop"},
+    {OPEN | SEALED | UPSTREAM, "output", "routing headers, v6", "exthdr rt exists", "drop"},
     {OPEN | UPSTREAM, "output", "agent-cage's ports", "ip daddr @gates4 th dport @ports", "jump refuse"},
     {OPEN | UPSTREAM, "output", "agent-cage's ports, v6", "ip6 daddr @gates6 th dport @ports", "jump refuse"},
     {OPEN, "output", "this host at the bridge", "ip daddr @gates4", "accept"},

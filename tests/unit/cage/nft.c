@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <net/if.h>
+#include <netinet/ip.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -309,6 +310,32 @@ static int udp(const char *text, uint16_t port) {
     return sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&a, n) < 0 ? errno : 0;
 }
 
+/* A datagram to one address by way of another, as whoever sends may say beside it (ip(7), IP_RETOPTS): the filter of calls
+ * cannot look there, and on the wire it goes to the first of the two. */
+static int udp_by_way_of(const char *first, const char *last) {
+    struct sockaddr_storage to, by;
+    unsigned char way[8] = {IPOPT_LSRR, 7, IPOPT_MINOFF};
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof way)];
+    } control = {0};
+    struct iovec text = {(char[]){"x"}, 1};
+    struct msghdr h = {.msg_name = &to,
+                       .msg_namelen = address_of(last, 9, &to),
+                       .msg_iov = &text,
+                       .msg_iovlen = 1,
+                       .msg_control = control.room,
+                       .msg_controllen = sizeof control.room};
+    address_of(first, 9, &by);
+    memcpy(way + 3, &((struct sockaddr_in *)&by)->sin_addr, 4);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+    *c =
+        (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_RETOPTS, .cmsg_len = CMSG_LEN(sizeof way)};
+    memcpy(CMSG_DATA(c), way, sizeof way);
+    own_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return sendmsg(fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
 static void expect(const char *what, const char *address, int got, int want) {
     if (got == want)
         return;
@@ -355,7 +382,9 @@ static void packets(int netns) {
     const char *const *gate = LIST("10.88.0.1");
     /* control arm: without rules all of them go out */
     both(cage, 9, ETIMEDOUT, 0);
+    expect("udp by way of 1.1.1.1", *lan, udp_by_way_of("1.1.1.1", *lan), 0);
     must(nft_apply(netns, NET_OPEN, &place));
+    expect("udp by way of 1.1.1.1", *cage, udp_by_way_of("1.1.1.1", *cage), EPERM);
     both(cage, 9, ECONNREFUSED, EPERM);
     both(lan, 9, ETIMEDOUT, 0);
     both(internet, 9, ETIMEDOUT, 0);
@@ -369,6 +398,7 @@ static void packets(int netns) {
     both(cage, 9, ECONNREFUSED, EPERM);
     both(lan, 9, ECONNREFUSED, EPERM);
     both(gate, 9, ECONNREFUSED, EPERM);
+    expect("udp by way of 1.1.1.1", *lan, udp_by_way_of("1.1.1.1", *lan), EPERM);
     both(LIST("169.254.169.254", "168.63.129.16", "100.64.0.1", "203.0.113.7", "::ffff:10.88.0.1",
               "64:ff9b::a00:1", "2002:a9fe:a9fe::1", "2a01:4f8::9"),
          80, ECONNREFUSED, EPERM);
