@@ -168,8 +168,13 @@ static void report(const struct render *r, const struct msg_relay_event *e, stru
     render_footer(r, e, out);
 }
 
+/* Of several lines, as the end of a sealed session is told, the rest stands below the first. */
 static void note(const struct render *r, const struct msg_relay_event *e, struct buf *out) {
-    line(r, e, out, "33", "◆ ", &e->text);
+    const char *end = memchr(e->text.p, '\n', e->text.len);
+    struct bytes first = {e->text.p, end ? (size_t)(end - e->text.p) : e->text.len};
+    line(r, e, out, "33", "◆ ", &first);
+    if (end)
+        render_lines(r, &e->agent, out, end + 1, e->text.len - first.len - 1);
 }
 
 /* Words of one line stand behind what is said of them, more below it. */

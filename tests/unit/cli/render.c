@@ -34,6 +34,7 @@ static void each_kind(void **state) {
         {"report", "done\n", "done\n◷ 25m12s · exit 0\n"},
         {"report", "", "◷ 25m12s · exit 0\n"},
         {"note", "pod demo started", "◆ pod demo started\n"},
+        {"note", "it is over\n  outbox empty\n\x1b[2J", "◆ it is over\n  outbox empty\n\\x1b[2J\n"},
         {"unknown", "the agent died",
          "▪ #7 unknown: it may have run; it is not run again by itself. the agent died\n"},
         {"refused", "too long", "▪ #7 refused: too long\n"},
