@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { KNOCK_MS = 200, PROGRAM_MS = 20000, ROUTE_TRIES = 500, ROUTE_MS = 10 };
+enum { KNOCK_MS = 200, PROGRAM_MS = 20000, ROUTE_TRIES = 500, ROUTE_MS = 10, PS_TRIES = 5 };
 
 static err_t run_there(pid_t pid, const char *const *command, struct buf *out) {
     static const char *const user[] = {"podman", "unshare", NULL};
@@ -36,7 +36,14 @@ err_t network_rules(pid_t pid, struct buf *out) {
 
 err_t network_ports(struct buf *out) {
     static const char *const argv[] = {"podman", "ps", "--format={{.Pid}} {{.Ports}}", NULL};
-    return proc_must(&(struct proc_spec){.argv = argv, .out = out, .timeout_ms = PROGRAM_MS});
+    const struct proc_spec ps = {.argv = argv, .out = out, .timeout_ms = PROGRAM_MS};
+    err_t e = proc_must(&ps);
+    for (int i = 1; e && i < PS_TRIES; i++) { /* another room that ends meanwhile makes it fail */
+        err_free(e);
+        buf_clear(out);
+        e = proc_must(&ps);
+    }
+    return e;
 }
 
 /* ---- IPv6 ---- */

@@ -13,7 +13,8 @@
 /* The rules there, as `nft -j list ruleset` prints them. */
 err_t network_rules(pid_t pid, struct buf *out);
 
-/* The engine's running rooms, a line each: the first process, and behind a blank the ports of this host that lead in. */
+/* The engine's running rooms, a line each: the first process, and behind a blank the ports of this host that lead in. root's engine:
+ * an ordinary user's fails, since its rooms' networks are files of the run's own mount namespace. */
 err_t network_ports(struct buf *out);
 
 /* An IPv6 address and a default route for a cage that has none, so that what is refused by IPv6 is refused by a rule and not for
