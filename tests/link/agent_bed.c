@@ -115,3 +115,18 @@ void ran(uint64_t row, const char *who, size_t argument) {
                                      .how = bytes_of("exit")};
     say(executor, &m);
 }
+
+void session_order(enum msg_type type, uint64_t cookie, const char *arg) {
+    struct msg m = {.type = type};
+    m.desk_fresh =
+        (struct msg_desk_fresh){.cookie = cookie, .arg = bytes_of(arg)}; /* the same as desk_resume */
+    say(manager, &m);
+}
+
+void a_turn(uint64_t id) {
+    deliver(id, "a");
+    expect_start(id);
+    end_turn(id, 0);
+    expect_finish(id, "done", "");
+    settle(id);
+}

@@ -24,6 +24,8 @@ void restart_as(const char *harness);
 /* As manager. */
 void deliver(uint64_t id, const char *text);
 void settle(uint64_t id);
+void session_order(enum msg_type type, uint64_t cookie,
+                   const char *arg); /* MSG_desk_fresh or MSG_desk_resume */
 
 /* desk_finished of this id comes; text: a part of the report. */
 void expect_finish(uint64_t id, const char *outcome, const char *text);
@@ -33,6 +35,9 @@ void expect_start(uint64_t id);
 void output(uint64_t id, const char *text, size_t n);
 void end_turn(uint64_t id, int64_t status); /* done */
 void end_turn_as(uint64_t id, const char *outcome, int64_t status);
+
+/* A message that is told, said, done and settled. */
+void a_turn(uint64_t id);
 
 /* As executor: a row for a command that begins now. who "": the harness's. argument: bytes of its argv. */
 void ran(uint64_t row, const char *who, size_t argument);

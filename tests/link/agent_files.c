@@ -230,38 +230,23 @@ static int set_up_sealed(void **state) {
 
 #define sealed_row(f) cmocka_unit_test_setup_teardown(f, set_up_sealed, tear_down)
 
-static void change(enum msg_type type, uint64_t cookie, const char *arg) {
-    struct msg m = {.type = type};
-    m.desk_fresh =
-        (struct msg_desk_fresh){.cookie = cookie, .arg = bytes_of(arg)}; /* the same as desk_resume */
-    say(manager, &m);
-}
-
-static void a_message(uint64_t id) {
-    deliver(id, "a");
-    expect_start(id);
-    end_turn(id, 0);
-    expect_finish(id, "done", "");
-    settle(id);
-}
-
 static void another_conversation_finds_no_file(void **state) {
     (void)state;
-    a_message(1);
+    a_turn(1);
     put_text(1, "old.txt", 3, "old");
     answered(1, 0, "/inbox/old.txt");
     own_fd int half = put_fd(2, bytes_of("half"), 10, -1);
     assert_int_equal(write(half, "x", 1), 1);
-    change(MSG_desk_fresh, 3, "");
+    session_order(MSG_desk_fresh, 3, "");
     answered(2, 125, "another session began");
     answered(3, 0, "a new session begins");
     assert_int_equal(files(), 0);
     put_text(4, "new.txt", 3, "new");
     answered(4, 0, "/inbox/new.txt");
-    change(MSG_desk_resume, 5, "nothing"); /* stays where it is */
+    session_order(MSG_desk_resume, 5, "nothing"); /* stays where it is */
     answered(5, EXIT_NOTFOUND, "");
     holds("new.txt", "new");
-    change(MSG_desk_resume, 6, "1");
+    session_order(MSG_desk_resume, 6, "1");
     answered(6, 0, "goes on");
     assert_int_equal(files(), 0);
 }
@@ -270,7 +255,7 @@ static void a_file_between_the_order_and_the_change_is_refused(void **state) {
     (void)state;
     deliver(1, "a");
     expect_start(1);
-    change(MSG_desk_fresh, 2, "");
+    session_order(MSG_desk_fresh, 2, "");
     own_msg struct msg m = {0};
     expect(harness, MSG_turn_stop, &m);
     close(put_fd(3, bytes_of("early"), 1, -1));
@@ -299,10 +284,10 @@ static void a_kill_within_the_change_brings_no_file_over(void **state) {
 
 static void a_pods_files_stay(void **state) {
     (void)state;
-    a_message(1);
+    a_turn(1);
     put_text(1, "old.txt", 3, "old");
     answered(1, 0, "/inbox/old.txt");
-    change(MSG_desk_fresh, 2, "");
+    session_order(MSG_desk_fresh, 2, "");
     answered(2, 0, "a new session begins");
     holds("old.txt", "old");
 }

@@ -427,13 +427,6 @@ static void fresh_stops_and_begins_anew(void **state) {
     expect_order_end(10, EXIT_FAILED);
 }
 
-static void session_order(enum msg_type type, uint64_t cookie, const char *arg) {
-    struct msg m = {.type = type};
-    m.desk_fresh =
-        (struct msg_desk_fresh){.cookie = cookie, .arg = bytes_of(arg)}; /* the same as desk_resume */
-    say(manager, &m);
-}
-
 static void expect_listed(uint64_t number, const char *name, uint64_t turns, bool current) {
     own_msg struct msg m = {0};
     expect(manager, MSG_desk_session, &m);
@@ -441,14 +434,6 @@ static void expect_listed(uint64_t number, const char *name, uint64_t turns, boo
     assert_string_equal(m.desk_session.name.p, name);
     assert_int_equal(m.desk_session.turns, turns);
     assert_int_equal(m.desk_session.current, current);
-}
-
-static void a_turn(uint64_t id) {
-    deliver(id, "a");
-    expect_start(id);
-    end_turn(id, 0);
-    expect_finish(id, "done", "");
-    settle(id);
 }
 
 static void sessions_are_listed_and_resumed(void **state) {
