@@ -108,7 +108,8 @@ void outbox_go(struct front *f); /* after a commit that put something */
 void outbox_state(const struct front *f, struct buf *out);
 void outbox_hold(struct front *f, int64_t chat, int seconds); /* the chat was told to wait */
 int64_t outbox_held(const struct front *f, int64_t chat);     /* for so many ms more; 0: it is not */
-bool outbox_full(struct front *f); /* so much waits that no more events are taken */
+bool outbox_full(struct front *f);     /* so much waits that no more events are taken */
+bool outbox_has_room(struct front *f); /* an eighth less than that, at most */
 
 /* A message, or a new state of the one in this slot; kind as in schema.def. In a transaction. keys: "" or an inline keyboard. */
 err_t outbox_put(struct front *f, const char *slot, int64_t chat, const char *agent, const char *kind,

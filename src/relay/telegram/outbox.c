@@ -25,6 +25,7 @@ enum {
     BODY_UNITS = 4096, /* of one message */
     PIECES_MAX = 4,    /* more than that is a file */
     HELD_MAX = 64,
+    CHATS_MAX = 64, /* looked at for the next call */
     TRIES_MAX = 3,
     AWAY_MAX_S = 60,
     GONE_S = 600, /* a chat that will not have us (blocked): asked again */
@@ -144,6 +145,12 @@ bool outbox_full(struct front *f) {
     uint64_t posts, bytes;
     own_err err_t e = due(f, &posts, &bytes);
     return e || posts > FULL_POSTS || bytes > FULL_BYTES;
+}
+
+bool outbox_has_room(struct front *f) {
+    uint64_t posts, bytes;
+    own_err err_t e = due(f, &posts, &bytes);
+    return !e && posts <= FULL_POSTS / 8 * 7 && bytes <= FULL_BYTES / 8 * 7;
 }
 
 void outbox_state(const struct front *f, struct buf *out) {
@@ -428,45 +435,41 @@ static err_t next_post_of(struct outbox *o, int64_t chat, bool *ret_busy) {
     return e;
 }
 
-/* The chats in which something is due, those behind the last one first. */
-static err_t chats_due(struct outbox *o, int64_t chats[64], size_t *ret_n) {
+/* The first chat behind this one in which something is due. */
+static err_t chat_behind(struct outbox *o, int64_t chat, int64_t *ret_chat, bool *ret_row) {
     struct db *db = o->f->db;
-    bool row;
-    size_t n = 0, behind = 0;
-    TRY(db_first(db, TQ_posts_chats, NULL, 0, &row));
-    while (row && n < 64) {
-        chats[n++] = (int64_t)db_col_u(db, TQ_posts_chats, 0);
-        err_t e = db_next(db, TQ_posts_chats, &row);
-        if (e) {
-            db_done(db, TQ_posts_chats);
-            return e;
-        }
-    }
-    db_done(db, TQ_posts_chats);
-    while (behind < n && chats[behind] <= o->last_chat)
-        behind++;
-    for (size_t i = 0; behind < n && i < behind; i++) { /* a turn of the ring */
-        int64_t first = chats[0];
-        memmove(chats, chats + 1, (n - 1) * sizeof *chats);
-        chats[n - 1] = first;
-    }
-    *ret_n = n;
+    TRY(db_first(db, TQ_posts_chat, DB_VALUES(db_i((uint64_t)chat)), ret_row));
+    *ret_chat = *ret_row ? (int64_t)db_col_u(db, TQ_posts_chat, 0) : 0;
+    db_done(db, TQ_posts_chat);
     return NULL;
 }
 
-/* wait: for so long something else is held; 0: nothing is. */
-static err_t next_post(struct outbox *o, int64_t wait) {
-    int64_t chats[64];
-    size_t n;
-    bool busy = false;
-    TRY(chats_due(o, chats, &n));
-    for (size_t i = 0; i < n && !busy; i++) {
-        int64_t held = held_for(o, chats[i]);
+/*
+ * The chats behind `at`, up to `end`, until one has a call to make. *wait: for how long something is held at least, 0: nothing
+ * is.
+ */
+static err_t next_post_behind(struct outbox *o, int64_t at, int64_t end, int64_t *wait, bool *ret_busy) {
+    for (int looks = 0; !*ret_busy && looks < CHATS_MAX; looks++) {
+        bool there;
+        TRY(chat_behind(o, at, &at, &there));
+        if (!there || at > end)
+            return NULL;
+        int64_t held = held_for(o, at);
         if (!held)
-            TRY(next_post_of(o, chats[i], &busy));
-        else if (!wait || held < wait)
-            wait = held;
+            TRY(next_post_of(o, at, ret_busy));
+        else if (!*wait || held < *wait)
+            *wait = held;
     }
+    return NULL;
+}
+
+/* Each chat in turn: those behind the last one first. wait: for so long something else is held; 0: nothing is. */
+static err_t next_post(struct outbox *o, int64_t wait) {
+    bool busy = false;
+    int64_t last = o->last_chat;
+    TRY(next_post_behind(o, last, INT64_MAX, &wait, &busy));
+    if (!busy)
+        TRY(next_post_behind(o, INT64_MIN, last, &wait, &busy));
     if (!busy && wait)
         wake_in(o, wait);
     return NULL;

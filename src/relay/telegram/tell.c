@@ -141,7 +141,7 @@ static err_t put_event(struct front *f, const struct msg_relay_event *e, int kin
     if (e->seq <= seen)
         return NULL;
     own_free char *slot = xasprintf("ev:%" PRIu64, e->seq);
-    if (kept[kind].tell && e->wall_ms >= from)
+    if (e->wall_ms >= from)
         TRY(kept[kind].tell(f, e, slot));
     if (!is(e->kind, "queued") && !is(e->kind, "started") && e->id)
         TRY(turns_end(f->tell->turns, e));
@@ -232,19 +232,26 @@ static err_t put_answer(struct front *f, const struct msg_relay_event *e) {
 
 /* ---- the stream ---- */
 
+/* Kept, if it says anything: what makes no post moves no mark either, and means as little when it comes again. */
+static err_t keep(struct front *f, const struct msg_relay_event *e, int kind) {
+    if (kind >= 0 && !kept[kind].tell)
+        return NULL;
+    TRY(db_begin(f->db, QUICK));
+    return db_end(f->db, is(e->kind, "question") ? put_question(f, e)
+                         : is(e->kind, "answer") ? put_answer(f, e)
+                                                 : put_event(f, e, kind));
+}
+
 static bool on_event(struct tell *t, const struct msg_relay_event *e) {
     struct front *f = t->f;
     int kind = kept_kind(e);
-    bool asks = is(e->kind, "question"), answers = is(e->kind, "answer");
     if (!name_ok(e->agent.p))
         return true;
-    if (kind < 0 && !asks && !answers) {
+    if (kind < 0 && !is(e->kind, "question") && !is(e->kind, "answer")) {
         turns_live(t->turns, e);
         return true;
     }
-    own_err err_t r = db_begin(f->db, QUICK);
-    if (!r)
-        r = db_end(f->db, asks ? put_question(f, e) : answers ? put_answer(f, e) : put_event(f, e, kind));
+    own_err err_t r = keep(f, e, kind);
     if (r) { /* the stream stands still, and comes again from the mark */
         log_warn("telegram: %s", err_text(r));
         t->full = true;
@@ -287,7 +294,8 @@ static void on_follow(evutil_socket_t fd, short what, void *arg) {
 
 void tell_room(struct front *f) {
     struct tell *t = f->tell;
-    if (!t || !t->full || outbox_full(f))
+    if (!t || !t->full ||
+        !outbox_has_room(f)) /* asking again is a page of events, most of them for nothing */
         return;
     t->full = false;
     router_room(t->asker);
