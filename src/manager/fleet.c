@@ -98,7 +98,6 @@ static void destroy(struct agent *a) {
     link_free(a->link);
     buf_free(&a->token_key);
     asked_drop(a);
-    msg_free(&a->stalled);
     free(a);
 }
 

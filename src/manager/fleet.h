@@ -22,8 +22,6 @@ struct agent {
     struct link *link;  /* NULL: not reachable now */
     uint64_t delivered; /* the last message sent on this link; all open ones up to it were */
     unsigned undone;    /* how many of those have not ended */
-    struct msg
-        stalled; /* type MSG_none: none. Could not be stored: tried again, the link is held until then */
 
     char *login, *survivor_text; /* the agent's own account of itself (desk_state) */
     struct buf token_key;        /* of the agent that is linked; empty: none */

@@ -105,26 +105,32 @@ static char *waits_for(const struct agent *a) {
     return xasprintf("%s is %s: it gets the message as soon as it runs", a->name, a->state);
 }
 
+static err_t say_store(struct manager *m, struct gathered *g) {
+    const struct msg_fleet_say *q = &g->msg.fleet_say;
+    struct queue_say say = {q->key, q->agent, q->who, q->text};
+    return queue_say(m->db, &say, &g->id, &g->is_new);
+}
+
+static void say_stored(struct manager *m, struct gathered *g) {
+    const struct msg_fleet_say *q = &g->msg.fleet_say;
+    struct agent *a = fleet_known(&m->fleet, q->agent);
+    if (g->e) {
+        relay_fail(m, q->cookie, TAKE(g->e));
+        return;
+    }
+    own_free char *waits = !a || a->link ? xstrdup("") : waits_for(a);
+    relay_end(m, q->cookie, EXIT_OK, g->id, waits);
+    if (a)
+        agent_deliver(m, a);
+}
+
+static const struct gather_kind say_kind = {LASTING, false, say_store, say_stored};
+
 static void on_fleet_say(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct manager *m = ctx;
-    const struct msg_fleet_say *q = &msg->fleet_say;
-    struct agent *a = must_know(m, q->cookie, q->agent);
-    if (!a)
-        return;
-    struct queue_say say = {q->key, q->agent, q->who, q->text};
-    uint64_t id;
-    bool is_new;
-    err_t e = queue_say(m->db, &say, &id, &is_new);
-    if (e) {
-        relay_fail(m, q->cookie, e);
-        return;
-    }
-    own_free char *waits = a->link ? xstrdup("") : waits_for(a);
-    relay_end(m, q->cookie, EXIT_OK, id, waits);
-    if (is_new)
-        follow_wake(m->follows, FOLLOW_EVENTS);
-    agent_deliver(m, a);
+    if (must_know(m, msg->fleet_say.cookie, msg->fleet_say.agent))
+        gather_add(m, &say_kind, NULL, msg, msg->fleet_say.text.len);
 }
 
 /* Who takes an order: the warden, or the agent itself as which message. */
@@ -415,14 +421,28 @@ static void on_fleet_forget(void *ctx, struct link *l, struct msg *msg) {
         forget(m, ask);
 }
 
+static link_fn *const questions[MSG_COUNT] = {
+    [MSG_fleet_order] = on_fleet_order,   [MSG_fleet_sessions] = on_fleet_sessions,
+    [MSG_fleet_answer] = on_fleet_answer, [MSG_fleet_list] = on_fleet_list,
+    [MSG_fleet_status] = on_fleet_status, [MSG_fleet_events] = on_fleet_events,
+    [MSG_fleet_log] = on_fleet_log,       [MSG_fleet_exec] = on_fleet_exec,
+    [MSG_fleet_signal] = on_fleet_signal, [MSG_fleet_forget] = on_fleet_forget,
+    [MSG_fleet_put] = on_fleet_put,       [MSG_fleet_get] = on_fleet_get,
+    [MSG_fleet_token] = on_fleet_token,
+};
+
+/* Whoever asks next sees, and orders, what was said before. */
+static void on_question(void *ctx, struct link *l, struct msg *msg) {
+    gather_now(ctx);
+    questions[msg->type](ctx, l, msg);
+}
+
 static link_fn *const handlers[MSG_COUNT] = {
-    [MSG_fleet_say] = on_fleet_say,           [MSG_fleet_order] = on_fleet_order,
-    [MSG_fleet_sessions] = on_fleet_sessions, [MSG_fleet_answer] = on_fleet_answer,
-    [MSG_fleet_list] = on_fleet_list,         [MSG_fleet_status] = on_fleet_status,
-    [MSG_fleet_events] = on_fleet_events,     [MSG_fleet_log] = on_fleet_log,
-    [MSG_fleet_exec] = on_fleet_exec,         [MSG_fleet_signal] = on_fleet_signal,
-    [MSG_fleet_forget] = on_fleet_forget,     [MSG_fleet_put] = on_fleet_put,
-    [MSG_fleet_get] = on_fleet_get,           [MSG_fleet_token] = on_fleet_token,
+    [MSG_fleet_say] = on_fleet_say,   [MSG_fleet_order] = on_question,  [MSG_fleet_sessions] = on_question,
+    [MSG_fleet_answer] = on_question, [MSG_fleet_list] = on_question,   [MSG_fleet_status] = on_question,
+    [MSG_fleet_events] = on_question, [MSG_fleet_log] = on_question,    [MSG_fleet_exec] = on_question,
+    [MSG_fleet_signal] = on_question, [MSG_fleet_forget] = on_question, [MSG_fleet_put] = on_question,
+    [MSG_fleet_get] = on_question,    [MSG_fleet_token] = on_question,
 };
 
 /* ---- the link ---- */
@@ -439,6 +459,7 @@ static void on_end(void *ctx, struct link *l, err_t why) {
         log_warn("relay: %s", err_text(why));
     m->relay = NULL;
     link_free(l);
+    gather_now(m); /* it was said; nobody hears the answer */
     forget_all(m);
     part_lost(m->part, LINK_relay_manager, "");
 }
@@ -454,6 +475,7 @@ static const struct link_ops ops = {.on = handlers, .on_end = on_end, .on_room =
 void relay_link(struct manager *m, int fd) {
     link_free(m->relay);
     m->relay = NULL;
+    gather_now(m); /* its answers are none of the new link's */
     forget_all(m);
     m->relay = link_new(m->base, fd, LINK_relay_manager, false, &ops, m);
 }

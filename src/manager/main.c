@@ -34,6 +34,7 @@ static void on_unlink(void *ctx, enum link_id link, const char *peer) {
 static void on_stop(void *ctx, uint64_t grace_ms) {
     (void)grace_ms; /* what is promised is on the disk already */
     struct manager *m = ctx;
+    gather_now(m);
     audit_flush(m->audit);
     event_base_loopexit(m->base, NULL);
 }
@@ -62,11 +63,6 @@ static void on_batch(void *ctx, const struct err *e) {
 static const struct audit_ops audit_ops = {.on_head = on_head, .on_kept = on_kept, .on_batch = on_batch};
 
 /* ---- start ---- */
-
-static void on_retry(evutil_socket_t fd, short what, void *arg) {
-    (void)fd, (void)what;
-    agent_retry(arg);
-}
 
 static void on_unread(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
@@ -99,7 +95,7 @@ static err_t start(struct manager *m) {
     TRY(audit_new(m->base, m->db, &audit_ops, m, &m->audit));
     asks_open(&m->asks);
     m->follows = follows_new(m);
-    m->retry = evtimer_new(m->base, on_retry, m);
+    m->gather = gather_new(m);
     m->unread = evtimer_new(m->base, on_unread, m);
     return NULL;
 }
@@ -110,9 +106,9 @@ static void stop(struct manager *m) {
     link_free(m->warden);
     follows_free(m->follows);
     asks_free(&m->asks);
+    gather_free(m->gather);
     audit_free(m->audit);
     db_close(m->db);
-    event_free(m->retry);
     event_free(m->unread);
     part_free(m->part);
     event_base_free(m->base);

@@ -5,6 +5,7 @@
  *   to_warden.c    asks the warden; hears the fleet from it
  *   to_agent.c     delivers to the agents; hears how it ended, what ran
  *   asks.c         questions on their way: whose answer belongs to which cookie of the relay
+ *   gather.c       what is stored before anybody hears of it: one commit for all that came
  *   follow.c       who reads events or the audit log, and how far they are
  */
 #ifndef MANAGER_ROOM_H
@@ -14,6 +15,7 @@
 #include "manager/audit.h"
 #include "manager/fleet.h"
 #include "manager/follow.h"
+#include "manager/gather.h"
 #include "part/part.h"
 
 struct manager {
@@ -24,10 +26,10 @@ struct manager {
     struct fleet fleet;
     struct asks asks;
     struct follows *follows;
+    struct gather *gather;
     struct link *relay, *warden; /* NULL: not there now */
     unsigned said_agents;        /* by the warden since its link was made */
     bool heard_all;              /* the warden has said all of its agents once */
-    struct event *retry;         /* what could not be stored is tried again */
     struct event *unread;        /* asked_unread() */
 };
 
@@ -60,6 +62,5 @@ bool agent_say(struct agent *a, const struct msg *order);
 /* Holds or reads each agent's link, by what can be stored now. */
 void agent_holds(struct manager *m);
 void agent_settle_row(struct manager *m, const char *name, uint64_t row);
-void agent_retry(struct manager *m);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Delivery to the agents, and what they say of it. docs/delivery.md has the theory. What cannot be stored now (a full disk)
- * is not lost: the one message is set aside, the agent's link is not read until it could be stored.
+ * Delivery to the agents, and what they say of it. docs/delivery.md has the theory. What must be kept is gathered and stored
+ * first (gather.h); what is told live, or answers, comes behind what the same agent had said before it.
  */
 #include "base/log.h"
 #include "base/own.h"
@@ -10,7 +10,7 @@
 #include "manager/room.h"
 
 /* Messages that an agent holds at once, at most: a queue of a thousand is the manager's to keep. */
-enum { WINDOW = 16, RETRY_S = 1 };
+enum { WINDOW = 16 };
 
 bool agent_say(struct agent *a, const struct msg *order) {
     if (!a->link)
@@ -56,12 +56,12 @@ void agent_settle_row(struct manager *m, const char *name, uint64_t row) {
         agent_say(a, &o);
 }
 
-/* ---- storing, also when the disk is full ---- */
+/* ---- what is stored before anything is said of it: gather.h ---- */
 
-/* C4, then the settling. An error: nothing is stored. */
-static err_t finish(struct manager *m, struct agent *a, const struct msg_desk_finished *q) {
+static err_t finished_store(struct manager *m, struct gathered *g) {
+    const struct msg_desk_finished *q = &g->msg.desk_finished;
     struct queue_end end = {.id = q->id,
-                            .agent = bytes_of(a->name),
+                            .agent = bytes_of(g->agent->name),
                             .outcome = q->outcome,
                             .status = q->status,
                             .span_ms = q->span_ms,
@@ -69,57 +69,71 @@ static err_t finish(struct manager *m, struct agent *a, const struct msg_desk_fi
                             .output = q->output,
                             .tokens = q->tokens,
                             .tools = q->tools};
-    bool is_new;
-    TRY(queue_finished(m->db, &end, &is_new));
-    settle(a, q->id);
-    if (!is_new)
-        return NULL;
-    if (q->id <= a->delivered && a->undone)
-        a->undone--;
-    follow_wake(m->follows, FOLLOW_EVENTS);
-    agent_deliver(m, a);
-    return NULL;
+    return queue_finished(m->db, &end, &g->is_new);
 }
+
+/* Also one that had ended before is told to be kept. */
+static void finished_stored(struct manager *m, struct gathered *g) {
+    struct agent *a = g->agent;
+    uint64_t id = g->msg.desk_finished.id;
+    if (g->e) {
+        log_warn("%s, message %llu: %s", a->name, (unsigned long long)id, err_text(g->e));
+        return;
+    }
+    settle(a, id);
+    if (g->is_new && id <= a->delivered && a->undone)
+        a->undone--;
+    agent_deliver(m, a);
+}
+
+static err_t started_store(struct manager *m, struct gathered *g) {
+    const struct msg_desk_started *q = &g->msg.desk_started;
+    return queue_started(m->db, q->id, bytes_of(g->agent->name), q->wall_ms, &g->is_new);
+}
+
+static err_t note_store(struct manager *m, struct gathered *g) {
+    struct event event = {.agent = bytes_of(g->agent->name),
+                          .kind = bytes_of("note"),
+                          .who = bytes_of(g->agent->name),
+                          .text = g->msg.desk_note.text};
+    return events_note(m->db, &event);
+}
+
+/* These two may be lost: they tell, they promise nothing. */
+static void told_stored(struct manager *m, struct gathered *g) {
+    (void)m;
+    if (g->e)
+        log_warn("%s, %s is lost: %s", g->agent->name, msg_rows[g->msg.type].name, err_text(g->e));
+}
+
+static const struct gather_kind finished_kind = {LASTING, true, finished_store, finished_stored},
+                                started_kind = {QUICK, false, started_store, told_stored},
+                                note_kind = {QUICK, false, note_store, told_stored};
+
+static void on_desk_finished(void *ctx, struct link *l, struct msg *msg) {
+    (void)l;
+    struct agent *a = ctx;
+    gather_add(a->m, &finished_kind, a, msg, msg->desk_finished.text.len);
+}
+
+static void on_desk_started(void *ctx, struct link *l, struct msg *msg) {
+    (void)l;
+    struct agent *a = ctx;
+    gather_add(a->m, &started_kind, a, msg, 0);
+}
+
+static void on_desk_note(void *ctx, struct link *l, struct msg *msg) {
+    (void)l;
+    struct agent *a = ctx;
+    gather_add(a->m, &note_kind, a, msg, msg->desk_note.text.len);
+}
+
+/* ---- rows ---- */
 
 void agent_holds(struct manager *m) {
     for (struct agent *a = m->fleet.first; a; a = a->next)
         if (a->link)
-            link_hold(a->link, a->stalled.type != MSG_none || audit_full(m->audit));
-}
-
-static void retry_soon(struct manager *m) {
-    struct timeval tv = {RETRY_S, 0};
-    event_add(m->retry, &tv);
-}
-
-void agent_retry(struct manager *m) {
-    for (struct agent *a = m->fleet.first; a; a = a->next) {
-        if (a->stalled.type == MSG_none)
-            continue;
-        own_err err_t e = finish(m, a, &a->stalled.desk_finished);
-        if (e) {
-            retry_soon(m);
-            continue;
-        }
-        msg_free(&a->stalled);
-        a->stalled.type = MSG_none;
-        log_info("%s: what waited is stored", a->name);
-    }
-    agent_holds(m);
-}
-
-static void on_desk_finished(void *ctx, struct link *l, struct msg *msg) {
-    struct agent *a = ctx;
-    own_err err_t e = finish(a->m, a, &msg->desk_finished);
-    if (!e)
-        return;
-    log_warn("%s, message %llu: %s", a->name, (unsigned long long)msg->desk_finished.id, err_text(e));
-    if (e->status == EXIT_USAGE)
-        return;
-    a->stalled = *msg;
-    msg->arena = NULL;
-    link_hold(l, true);
-    retry_soon(a->m);
+            link_hold(a->link, gather_stuck(m, a) || audit_full(m->audit));
 }
 
 static void on_desk_row(void *ctx, struct link *l, struct msg *msg) {
@@ -170,24 +184,12 @@ void agent_absent(struct manager *m, struct agent *a) {
         end_open(m, a->name, INT64_MAX);
 }
 
-/* ---- what may be lost: it tells, it promises nothing ---- */
-
-static void on_desk_started(void *ctx, struct link *l, struct msg *msg) {
-    (void)l;
-    struct agent *a = ctx;
-    bool event = false;
-    own_err err_t e =
-        queue_started(a->m->db, msg->desk_started.id, bytes_of(a->name), msg->desk_started.wall_ms, &event);
-    if (e)
-        log_warn("%s, start of message %llu: %s", a->name, (unsigned long long)msg->desk_started.id,
-                 err_text(e));
-    if (event)
-        follow_wake(a->m->follows, FOLLOW_EVENTS);
-}
+/* ---- what is told live ---- */
 
 static void on_desk_output(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct agent *a = ctx;
+    gather_before(a->m, a);
     struct event e = {.agent = bytes_of(a->name),
                       .id = msg->desk_output.id,
                       .kind = bytes_of("output"),
@@ -211,6 +213,7 @@ static void on_desk_event(void *ctx, struct link *l, struct msg *msg) {
     const struct msg_desk_event *q = &msg->desk_event;
     if (!is_live(q->kind.p))
         return;
+    gather_before(a->m, a);
     struct event e = {.agent = bytes_of(a->name),
                       .id = q->id,
                       .kind = q->kind,
@@ -225,12 +228,14 @@ static void on_desk_event(void *ctx, struct link *l, struct msg *msg) {
 static void on_desk_ask(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct agent *a = ctx;
+    gather_before(a->m, a);
     asked_put(a->m, a, msg);
 }
 
 static void on_desk_asked(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct agent *a = ctx;
+    gather_before(a->m, a);
     const struct msg_desk_asked *q = &msg->desk_asked;
     asked_over(a, q->question);
     struct event e = {.agent = bytes_of(a->name),
@@ -241,19 +246,6 @@ static void on_desk_asked(void *ctx, struct link *l, struct msg *msg) {
                       .text = q->text,
                       .question = q->question};
     follow_live(a->m->follows, &e);
-}
-
-static void on_desk_note(void *ctx, struct link *l, struct msg *msg) {
-    (void)l;
-    struct agent *a = ctx;
-    struct event event = {.agent = bytes_of(a->name),
-                          .kind = bytes_of("note"),
-                          .who = bytes_of(a->name),
-                          .text = msg->desk_note.text};
-    own_err err_t e = events_note(a->m->db, &event);
-    if (e)
-        log_warn("a note of %s is lost: %s", a->name, err_text(e));
-    follow_wake(a->m->follows, FOLLOW_EVENTS);
 }
 
 static void on_desk_state(void *ctx, struct link *l, struct msg *msg) {
@@ -288,6 +280,7 @@ static struct ask *asked(const struct agent *a, enum ask_kind kind, uint64_t num
 static void on_desk_order_end(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct manager *m = ((struct agent *)ctx)->m;
+    gather_before(m, ctx);
     struct ask *ask = asked(ctx, ASK_DESK, msg->desk_order_end.cookie);
     if (!ask)
         return;
@@ -345,9 +338,9 @@ static link_fn *const handlers[MSG_COUNT] = {
 static void cut(struct manager *m, struct agent *a) {
     link_free(a->link);
     a->link = NULL;
+    gather_now(m); /* what it said last */
+    gather_drop(m, a);
     buf_clear(&a->token_key);
-    msg_free(&a->stalled);
-    a->stalled.type = MSG_none;
     a->delivered = a->undone = 0;
     asked_drop(a);
     for (struct ask *ask = m->asks.first, *next; ask; ask = next) {

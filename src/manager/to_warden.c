@@ -87,6 +87,7 @@ static void on_has_agent(void *ctx, struct link *l, struct msg *msg) {
 
 static void gone(struct manager *m, struct agent *a) {
     own_free char *name = xstrdup(a->name);
+    gather_now(m);
     own_err err_t open = audit_end_open(m->audit, bytes_of(name), INT64_MAX);
     if (open)
         log_warn("agent %s, its commands: %s", name, err_text(open));
@@ -124,6 +125,7 @@ static void on_has_gone(void *ctx, struct link *l, struct msg *msg) {
 static void on_has_report(void *ctx, struct link *l, struct msg *msg) {
     (void)l;
     struct manager *m = ctx;
+    gather_now(m);
     struct event event = {.agent = msg->has_report.agent,
                           .kind = bytes_of("note"),
                           .who = bytes_of("warden"),

@@ -11,6 +11,7 @@ struct db {
     sqlite3 *sqlite;
     sqlite3_stmt **prepared;
     enum db_strength strength; /* that `synchronous` is set to */
+    unsigned depth;            /* of transactions, one in the other */
 };
 
 /* A row holds at most a message's text or an audit row's argv, both far below this. */
@@ -32,7 +33,7 @@ static err_t failed(struct db *db, int rc, const char *what) {
 
 static err_t run_sql(struct db *db, const char *text) {
     int rc = sqlite3_exec(db->sqlite, text, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? NULL : failed(db, rc, "prepare it");
+    return rc == SQLITE_OK ? NULL : failed(db, rc, "a word to it");
 }
 
 /* ---- opening ---- */
@@ -186,18 +187,48 @@ uint64_t db_last_id(struct db *db) {
 
 /* ---- transactions ---- */
 
-err_t db_begin(struct db *db, enum db_strength strength) {
+/* True also when SQLite has undone a whole transaction by itself, as it does after some failures. */
+static bool undone(struct db *db) {
+    return sqlite3_get_autocommit(db->sqlite);
+}
+
+static err_t begin_inner(struct db *db) {
+    if (undone(db))
+        return err_new(EXIT_FAILED, "%s: what this is a part of was undone", db->kind->what);
+    return run_sql(db, "SAVEPOINT inner");
+}
+
+static err_t begin_outer(struct db *db, enum db_strength strength) {
     if (strength != db->strength)
         TRY(run_sql(db, strength == LASTING ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL"));
     db->strength = strength;
     return db_do(db, DB_BEGIN, NULL, 0);
 }
 
-err_t db_end(struct db *db, err_t e) {
+err_t db_begin(struct db *db, enum db_strength strength) {
+    TRY(db->depth ? begin_inner(db) : begin_outer(db, strength));
+    db->depth++;
+    return NULL;
+}
+
+static err_t end_inner(struct db *db, err_t e) {
+    if (!e && !undone(db))
+        e = run_sql(db, "RELEASE inner");
+    if (e && !undone(db))
+        err_free(run_sql(db, "ROLLBACK TO inner; RELEASE inner"));
+    return e;
+}
+
+static err_t end_outer(struct db *db, err_t e) {
     if (!e)
         e = db_do(db, DB_COMMIT, NULL, 0);
-    /* SQLite undoes some failed transactions by itself. */
-    if (e && !sqlite3_get_autocommit(db->sqlite))
+    if (e && !undone(db))
         err_free(db_do(db, DB_ROLLBACK, NULL, 0));
     return e;
+}
+
+err_t db_end(struct db *db, err_t e) {
+    if (!e && undone(db))
+        e = err_new(EXIT_FAILED, "%s: what this is a part of was undone", db->kind->what);
+    return --db->depth ? end_inner(db, e) : end_outer(db, e);
 }

@@ -78,6 +78,9 @@ uint64_t db_last_id(struct db *db);
  * A transaction: db_begin(), work, `return db_end(db, e)`: commits when e is NULL, else undoes; a failed commit is undone
  * too and returned. LASTING is on the disk when db_end() returns (fsync): the commit points of delivery. QUICK outlives
  * this process at once, a power cut only after the next LASTING one.
+ *
+ * One that begins in another is a part of it: undone alone when its own e says so, committed with the whole and as strongly as
+ * that. After some failures (a full disk) SQLite undoes the whole at once: then nothing more goes into it, and its end says so.
  */
 enum db_strength { QUICK, LASTING };
 err_t db_begin(struct db *db, enum db_strength strength) __attribute__((warn_unused_result));

@@ -49,23 +49,25 @@ static void a_full_disk(void **state) {
     peers_start(&peers);
     peers_say_fleet(&peers);
     peers_know_fleet(&peers);
-    uint64_t id = relay_says("k1", "demo", "before");
+    uint64_t id = relay_says("k1", "demo", "before"), second = relay_says("k0", "demo", "before too");
     int taken = fill(long_text());
     taken += fill("what little room is left");
     assert_true(taken > 3);
     agent_finishes(0, id, "done", long_text());
+    agent_finishes(0, second, "done", long_text());
     for (struct msg m = {0}; peer_get(peers.agents[0], 300, &m, NULL); msg_free(&m))
         assert_int_equal(m.type, MSG_desk_deliver);      /* nothing is settled that is not kept */
-    assert_int_equal(count_events("queued"), 1 + taken); /* reading goes on, and nothing is half done */
+    assert_int_equal(count_events("queued"), 2 + taken); /* reading goes on, and nothing is half done */
     assert_int_equal(count_events("report"), 0);
     grow(64 << 20);
     agent_is_settled(0, id);
-    assert_int_equal(count_events("report"), 1);
+    agent_is_settled(0, second);
+    assert_int_equal(count_events("report"), 2);
     relay_says("k2", "demo", "after");
     peers_kill(&peers); /* and what was refused did not come in by another way */
     peers_hang_up(&peers);
     peers_start(&peers);
-    assert_int_equal(count_events("queued"), 2 + taken);
+    assert_int_equal(count_events("queued"), 3 + taken);
     peers_close(&peers);
 }
 

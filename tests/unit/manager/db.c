@@ -66,6 +66,43 @@ static void transactions(void **state) {
     }
 }
 
+/* One in another is undone alone, and with the whole. */
+static void in_one_another(void **state) {
+    (void)state;
+    for (int whole = 0; whole <= 1; whole++) {
+        assert_null(db_begin(db, LASTING));
+        assert_null(put_agent("outer"));
+        assert_null(db_begin(db, QUICK));
+        own_err err_t no = db_end(db, put_agent("undone") ?: err_new(EXIT_FAILED, "no"));
+        assert_non_null(no);
+        assert_null(db_begin(db, LASTING));
+        assert_null(db_end(db, put_agent("inner")));
+        own_err err_t e = db_end(db, whole ? NULL : err_new(EXIT_FAILED, "no"));
+        assert_int_equal(!e, whole);
+        assert_int_equal(has_agents(), whole);
+        assert_null(drop_agent("undone"));
+        assert_int_equal(db_changes(db), 0);
+    }
+    memory_again();
+    assert_null(drop_agent("inner"));
+    assert_int_equal(db_changes(db), 1);
+}
+
+/* SQLite gives the whole up (here by its own word for that): what comes after is no part of anything, and the end says so. */
+static void undone_as_a_whole(void **state) {
+    (void)state;
+    assert_null(db_begin(db, LASTING));
+    assert_null(put_agent("demo"));
+    assert_null(db_do(db, Q_rollback, NULL, 0));
+    own_err err_t inner = db_begin(db, LASTING), e = db_end(db, NULL);
+    assert_non_null(inner);
+    assert_non_null(e);
+    assert_false(has_agents());
+    assert_null(db_begin(db, LASTING));
+    assert_null(db_end(db, put_agent("demo")));
+    assert_true(has_agents());
+}
+
 static void of_a_later_version(void **state) {
     (void)state;
     raw("PRAGMA user_version = 99");
@@ -128,7 +165,8 @@ static void no_statement_scans(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(it_stays),      CASE(transactions),           CASE(of_a_later_version), CASE(damaged),
-        CASE(one_at_a_time), CASE(a_link_is_not_followed), CASE(no_statement_scans)};
+        CASE(it_stays),          CASE(transactions),           CASE(in_one_another),
+        CASE(undone_as_a_whole), CASE(of_a_later_version),     CASE(damaged),
+        CASE(one_at_a_time),     CASE(a_link_is_not_followed), CASE(no_statement_scans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
