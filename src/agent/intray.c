@@ -32,6 +32,7 @@ struct intray {
     struct agent *a;
     int dir;
     char *shown, *note; /* note: NULL when the files stay */
+    uint64_t spare;     /* stays free on the disk */
     uint64_t last;      /* of ".coming-N" */
     struct coming *first;
     size_t n;
@@ -91,7 +92,7 @@ static err_t has_room(const struct intray *t, uint64_t size) {
                        (unsigned long long)held.files, (unsigned long long)held.bytes);
     if (fstatvfs(t->dir, &fs))
         return err_sys(errno, "the in-tray's disk");
-    if (fs.f_frsize * fs.f_bavail < size + promised + INTRAY_SPARE)
+    if (fs.f_frsize * fs.f_bavail < size + promised + t->spare)
         return err_as(err_sys(ENOSPC, "there is no place for a file of %llu bytes", (unsigned long long)size),
                       EXIT_FAILED);
     return NULL;
@@ -243,13 +244,16 @@ err_t intray_take(struct intray *t, struct msg *m) {
     return NULL;
 }
 
-err_t intray_open(struct agent *a, const char *dir, const char *shown, const char *note,
-                  struct intray **ret) {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+err_t intray_open(struct agent *a, const struct intray_place *at, struct intray **ret) {
+    int fd = open(at->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(errno, "open the in-tray %s", dir);
+        return err_sys(errno, "open the in-tray %s", at->dir);
     struct intray *t = xcalloc(1, sizeof *t);
-    *t = (struct intray){.a = a, .dir = fd, .shown = xstrdup(shown), .note = note ? xstrdup(note) : NULL};
+    *t = (struct intray){.a = a,
+                         .dir = fd,
+                         .shown = xstrdup(at->shown),
+                         .note = at->note ? xstrdup(at->note) : NULL,
+                         .spare = at->reserve + at->reserve / 4};
     struct held held;
     err_t e = look(t, COMING_ONES, &held);
     if (e) {

@@ -25,13 +25,13 @@ enum {
     INTRAY_WAIT_S = 60
 };
 #define INTRAY_BYTES_MAX (UINT64_C(8) << 30) /* of all files in it */
-#define INTRAY_SPARE                                                                                         \
-    (UINT64_C(1280)                                                                                          \
-     << 20) /* what stays free on the disk: more than its default reserve, at which who writes is frozen */
-
-/* dir: where this room has the folder; shown: where those below see it, for words; note: the file that says whose the files are,
- * NULL: they stay, whatever the conversation. */
-err_t intray_open(struct agent *a, const char *dir, const char *shown, const char *note, struct intray **ret);
+struct intray_place {
+    const char *dir;   /* where this room has the folder */
+    const char *shown; /* where those below see it, for words */
+    const char *note; /* the file that says whose the files are; NULL: they stay, whatever the conversation */
+    uint64_t reserve; /* of the disk, at which who writes is frozen: a quarter more than it stays free */
+};
+err_t intray_open(struct agent *a, const struct intray_place *at, struct intray **ret);
 void intray_free(struct intray *t);
 
 /* `session` is the current conversation: files of another one, and those that are still coming, go. */

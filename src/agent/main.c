@@ -81,7 +81,8 @@ static err_t lock_in(const struct msg_part_go *go) {
 static err_t open_tray(struct agent *a, const struct msg_part_go *go) {
     own_free char *note =
         !strcmp(go->mode.p, mode_name(MODE_SEALED)) ? xasprintf("%s/intray-of", go->home.p) : NULL;
-    TRY(intray_open(a, go->tray.p, go->inbox.p, note, &a->intray));
+    const struct intray_place at = {go->tray.p, go->inbox.p, note, go->reserve};
+    TRY(intray_open(a, &at, &a->intray));
     return intray_of(a->intray, sessions_current(a->sessions));
 }
 

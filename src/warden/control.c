@@ -179,6 +179,7 @@ void control_go(struct ward *d) {
     m.part_go.ask_ms = d->w->conf.ask_ms;
     m.part_go.idle_ms = d->w->conf.idle_ms;
     m.part_go.silence_ms = d->w->conf.silence_ms;
+    m.part_go.reserve = d->w->conf.disk_reserve;
     if (group >= 0)
         m.fds[m.nfds++] = group;
     say(d, &m);

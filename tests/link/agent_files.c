@@ -218,6 +218,19 @@ static void what_a_crash_left_goes(void **state) {
     assert_int_equal(files(), 2);
 }
 
+static void the_fleets_reserve_stays_free(void **state) {
+    (void)state;
+    p.reserve = UINT64_C(1) << 50; /* more than any disk has */
+    restart();
+    put_text(1, "x", 1, "x");
+    answered(1, 125, "no place");
+    assert_int_equal(files(), 0);
+    p.reserve = 0;
+    restart();
+    put_text(2, "x", 1, "x");
+    answered(2, 0, "/inbox/x");
+}
+
 /* ---- a sealed agent's in-tray is of one conversation ---- */
 
 static int set_up_sealed(void **state) {
@@ -358,6 +371,7 @@ int main(int argc, char **argv) {
                                        row(the_agent_never_waits_for_a_pipe),
                                        row(too_many_at_once_are_refused),
                                        row(what_a_crash_left_goes),
+                                       row(the_fleets_reserve_stays_free),
                                        row(a_pods_files_stay),
                                        sealed_row(another_conversation_finds_no_file),
                                        sealed_row(a_file_between_the_order_and_the_change_is_refused),

@@ -91,6 +91,7 @@ void peer_go_as(struct peer *p, const char *harness, uint64_t output_max) {
                                      .output_max = output_max,
                                      .ask_ms = p->ask_ms ? p->ask_ms : 60000,
                                      .idle_ms = p->idle_ms,
+                                     .reserve = p->reserve,
                                      .model = bytes_of(""),
                                      .upstream = bytes_of(p->upstream),
                                      .credential = bytes_of(p->credential),

@@ -24,7 +24,7 @@ struct peer {
     int listener, control;
     const char *mode;                                         /* of part_go; NULL: pod */
     const char *upstream, *credential, *budget, *prices, *ca; /* of part_go; NULL: "" */
-    uint64_t ask_ms, idle_ms;                                 /* of part_go; ask_ms 0: a minute */
+    uint64_t ask_ms, idle_ms, reserve;                        /* of part_go; ask_ms 0: a minute */
 };
 
 /* The path of the binary under test; set by main() from argv[1]. */
