@@ -7,6 +7,7 @@ import { container, inRoom } from '../e2e/lib/room.mjs';
 import * as proc from '../e2e/lib/proc.mjs';
 import { until } from '../e2e/lib/until.mjs';
 import { conf, conversation } from './conversation.mjs';
+import { conf as frontsConf, fronts } from './fronts.mjs';
 import { certificates, gateway } from './gateway.mjs';
 
 const spawnHelper = path.join(top, 'build/tests/bench/help-spawn');
@@ -210,7 +211,7 @@ function rules() {
 }
 
 const certificate = certificates(path.join(top, 'build/bench-ca'));
-const fleet = new Fleet({ ca_file: certificate, ...conf }, {});
+const fleet = new Fleet({ ca_file: certificate, ...conf, ...frontsConf }, {});
 try {
     progress('a fleet of its own');
     await fleet.up();
@@ -221,6 +222,7 @@ try {
     progress('the gateway, a direct connection and nginx, in turns');
     await gateway(fleet, path.dirname(certificate), { row, raw, p50 });
     await conversation(fleet, { row, raw, p50, progress });
+    await fronts(fleet, { row, raw, progress });
     await kill(fleet);
     starts(fleet);
     sealed(fleet);
