@@ -31,8 +31,9 @@ static const char *login_line(const struct model *m) {
     if (gateway_log_in_over(m->g))
         return "LOG-IN OVER — send /auth";
     if (!gateway_ready(m->g))
-        return gateway_keeps(m->g) == KEEP_SEALED ? "NO SEALED-TOKEN — on the host: agent-cage auth --sealed"
-                                                  : "NOT LOGGED IN — send /auth";
+        return gateway_keeps(m->g) == KEEP_SEALED
+                   ? "NO SEALED-TOKEN — on the host: `agent-cage auth --sealed`"
+                   : "NOT LOGGED IN — send /auth";
     return gateway_login(m->g) == LOGIN_NONE ? "no login needed" : "logged in";
 }
 

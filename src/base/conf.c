@@ -283,7 +283,8 @@ err_t conf_agent_read(const char *name, struct conf_agent *ret) {
     err_t e = fs_read(path, FILE_MAX, &text);
     if (e && e->status == EXIT_NOTFOUND) {
         err_free(e);
-        return err_new(EXIT_NOTFOUND, "there is no agent %s: `agent-cage ls` lists those there are", name);
+        return err_new(EXIT_NOTFOUND, "there is no agent '%s': `agent-cage ls` lists those that there are",
+                       name);
     }
     TRY(e);
     own_conf_agent struct conf_agent c = {.name = xstrdup(name)};

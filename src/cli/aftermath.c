@@ -24,8 +24,6 @@ static err_t take(const struct asked *a, const struct call *call) {
     own_buf struct buf said = {0};
     uint64_t all = 0;
     err_t e = NULL;
-    if (call->nargs < 2)
-        return err_new(EXIT_USAGE, "aftermath: --take wants the paths to take, or `.` for everything");
     for (size_t i = 1; i < call->nargs && !e; i++) {
         uint64_t n = 0;
         e = store_take(&a->store, &a->project, call->args[i], &said, &n);
@@ -63,27 +61,32 @@ static err_t show(const struct asked *a, const struct call *call) {
     return NULL;
 }
 
-static err_t diff(const struct asked *a, const struct call *call) {
+static err_t diff(const struct asked *a) {
     own_buf struct buf out = {0};
-    if (call->nargs > 1)
-        return err_new(EXIT_USAGE, "aftermath: one word too many: %s", call->args[1]);
     TRY(store_diff(&a->store, &a->project, &out));
     fwrite(buf_text(&out), 1, out.len, stdout);
     return NULL;
 }
 
+static err_t check(const struct call *call) {
+    bool take = call_option(call, "take");
+    if (!!call_option(call, "diff") + take + !!call_option(call, "drop") > 1)
+        return err_new(EXIT_USAGE, "aftermath: one of --diff, --take, --drop");
+    if (call->nargs > 1 && !take)
+        return err_new(EXIT_USAGE, "aftermath: a PATH is for --take alone: %s", call->args[1]);
+    if (call->nargs < 2 && take)
+        return err_new(EXIT_USAGE, "aftermath: --take wants the paths to take, or `.` for everything");
+    return NULL;
+}
+
 static err_t act(const struct asked *a, const struct call *call) {
     bool d = call_option(call, "diff"), t = call_option(call, "take"), drop = call_option(call, "drop");
-    if (d + t + drop > 1)
-        return err_new(EXIT_USAGE, "aftermath: one of --diff, --take, --drop");
     if (d + t + drop && a->store.upper < 0)
         return nothing_waits(call);
     if (t)
         return take(a, call);
     if (d)
-        return diff(a, call);
-    if (call->nargs > 1)
-        return err_new(EXIT_USAGE, "aftermath: one word too many: %s", call->args[1]);
+        return diff(a);
     return drop ? store_drop(&a->store) : show(a, call);
 }
 
@@ -91,6 +94,7 @@ err_t verb_aftermath(const struct call *call, int *ret_status) {
     (void)ret_status;
     struct asked a = {.project = {.fd = -1}, .store = {.upper = -1}};
     own_free char *path = NULL;
+    TRY(check(call));
     TRY(absolute_path(call->args[0], &path));
     TRY(ground_outline(&a.ground));
     /* The checks of a sealed run would refuse what the cage itself made there. */

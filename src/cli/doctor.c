@@ -7,6 +7,7 @@
 #include "base/proc.h"
 #include "cli/json.h"
 #include "cli/leftovers.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 
 #include <errno.h>
@@ -63,8 +64,9 @@ char *doctor_nearest(const char *path) {
 }
 
 static void print_escaped(const char *before, const char *text) {
-    own_buf struct buf safe = {0};
-    escape_text(&safe, ESCAPE_LINE, text, strlen(text));
+    own_buf struct buf hints = {0}, safe = {0};
+    self_hints(&hints, text);
+    escape_text(&safe, ESCAPE_LINE, buf_text(&hints), hints.len);
     printf("%s%s\n", before, buf_text(&safe));
 }
 
@@ -127,7 +129,7 @@ static void show_removed(const struct leftover *l, const struct err *why, struct
 static err_t clean(const struct doctor *d, struct outcome *o) {
     enum { ROUNDS = 3 };
     if (!d->root)
-        return err_new(EXIT_POLICY, "only root can clean: sudo agent-cage doctor --clean");
+        return err_new(EXIT_POLICY, "only root can clean: `sudo agent-cage doctor --clean`");
     size_t removed = 0;
     for (int round = 0; round < ROUNDS && !o->failed; round++) {
         own_leftovers struct leftovers left = {0};

@@ -242,14 +242,21 @@ static enum standing look_limits(const struct doctor *d, struct finding *f) {
     return d->host.nofile >= NOFILE_LOW && d->host.nproc >= NOFILE_LOW ? STANDS_OK : STANDS_NOTE;
 }
 
+/* Root opens it whatever its mode; an ordinary user's program that makes the network of a sealed run does not. */
 static enum standing look_tun(const struct doctor *d, struct finding *f) {
-    (void)d;
+    struct stat st;
     own_fd int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st)) {
         buf_printf(&f->found, "/dev/net/tun: %s", strerrordesc_np(errno));
+        return STANDS_NOTE;
+    }
+    bool everybody = (st.st_mode & 06) == 06;
+    if (d->root && !everybody)
+        buf_printf(&f->found, "/dev/net/tun has mode %04o: it opens for root, not for everybody",
+                   (unsigned)(st.st_mode & 07777));
     else
         buf_adds(&f->found, "/dev/net/tun opens");
-    return fd < 0 ? STANDS_NOTE : STANDS_OK;
+    return d->root && !everybody ? STANDS_NOTE : STANDS_OK;
 }
 
 const struct check doctor_engine_checks[] = {

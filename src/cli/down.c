@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/own.h"
 #include "base/paths.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 #include "up/fleet_lock.h"
 
@@ -43,7 +44,7 @@ static err_t end_preparing(void) {
         printf("no fleet is up on this machine%s%s\n", *paths_root() ? " below " : "", paths_root());
         return NULL;
     }
-    fprintf(stderr, "`agent-cage up` (process %d) is still preparing; it is ended\n", (int)pid);
+    fprintf(stderr, "`%s up` (process %d) is still preparing; it is ended\n", self_name(), (int)pid);
     if (kill(pid, SIGTERM) < 0 && errno != ESRCH)
         return err_sys(errno, "end process %d", (int)pid);
     TRY(await_end(pid, fleet_lock_up));
@@ -57,7 +58,8 @@ enum { FAREWELLS_MAX = 16 << 20 };
 static void say_farewells(const char *path) {
     own_buf struct buf text = {0};
     own_err err_t none = fs_read(path, FAREWELLS_MAX, &text);
-    fwrite(text.p, 1, none ? 0 : text.len, stdout);
+    if (!none)
+        self_print_plain(stdout, buf_text(&text));
     unlink(path);
 }
 

@@ -156,7 +156,10 @@ err_t files_get(const char *agent, const char *name, const char *to) {
     if (c.to < 0) {
         char shown[300];
         escape_into(shown, sizeof shown, ESCAPE_LINE, to, strlen(to));
-        return err_sys(errno, "make the file %s", shown);
+        return errno == EEXIST
+                   ? err_new(EXIT_FAILED,
+                             "the file %s exists and is not written over: choose another by --to", shown)
+                   : err_sys(errno, "make the file %s", shown);
     }
     err_t e = begin(&c, &m);
     if (!e)

@@ -65,5 +65,5 @@ err_t verb_inbox(const struct call *call, int *ret_status) {
             TRY(open_tray(call->args[1], &tray));
             return rows[i].run(call, tray);
         }
-    return err_new(EXIT_USAGE, "inbox: ls or rm, not %s", call->args[0]);
+    return err_new(EXIT_USAGE, "inbox: ls or rm, not %s; see `agent-cage help inbox`", call->args[0]);
 }

@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "cli/client.h"
 #include "cli/json.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 
 #include <jansson.h>
@@ -62,6 +63,6 @@ err_t verb_ls(const struct call *call, int *ret_status) {
     if (agents)
         json_print(agents, stdout);
     else if (!l.n)
-        puts("no agents yet: `agent-cage new NAME` makes one");
+        self_print(stdout, "no agents yet: `agent-cage new NAME` makes one\n");
     return NULL;
 }

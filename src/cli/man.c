@@ -101,9 +101,10 @@ static void page_of_verb(FILE *to, const struct verb *v) {
 static void page_of_all(FILE *to) {
     title(to, "agent-cage", "AI coding agents on this machine, each in a cage");
     fputs(".SH SYNOPSIS\n.B agent\\-cage\n.I verb\n[words and options]\n.SH DESCRIPTION\n", to);
-    paragraphs(to, "Runs a fleet of AI coding agents, each in a cage of its own, and is the command line to "
-                   "it. All but help and "
-                   "version are for root.");
+    paragraphs(
+        to, "Runs a fleet of AI coding agents, each in a cage of its own, and is the command line to "
+            "it. A fleet is root's, and so are most of the verbs. As an ordinary user too: sealed, aftermath "
+            "and outbox, whose cages and results are then that user's own; doctor; version and help.");
     fputs(".SH VERBS\n", to);
     for (const struct verb *v = verbs; v->name; v++) {
         own_free char *usage = verb_usage(v);

@@ -21,9 +21,19 @@ static struct bytes option(const struct call *call, const char *name) {
     return bytes_of(call_option(call, name));
 }
 
+/* Words that are wrong whatever the fleet, and where there is none. The warden checks all of it again. */
+static err_t check(const struct call *call) {
+    enum mode mode;
+    enum net net;
+    const char *m = call_option(call, "mode"), *n = call_option(call, "net");
+    TRY(name_check(call->args[0]));
+    TRY(m && *m ? mode_of(m, &mode) : NULL);
+    return n && *n ? net_of(n, &net) : NULL;
+}
+
 err_t verb_new(const struct call *call, int *ret_status) {
     (void)ret_status;
-    TRY(name_check(call->args[0]));
+    TRY(check(call));
     const char *project = call_option(call, "project");
     if (project && !*project)
         return err_new(EXIT_USAGE, "new: --project: the folder's name is empty");

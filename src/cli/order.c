@@ -1,8 +1,8 @@
 /* start, stop, restart: orders that the manager passes to the warden. */
-#include "base/escape.h"
 #include "base/names.h"
 #include "base/own.h"
 #include "cli/client.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static err_t order(const struct call *call, const char *word, const char *done) 
     struct client_end end;
     TRY(client_call(&c, &m, ORDER_WAIT_MS, NULL, NULL, &end));
     if (*end.text)
-        escape_print(stdout, ESCAPE_TEXT, end.text);
+        self_print(stdout, end.text);
     else
         printf("%s %s", agent, done);
     putchar('\n');

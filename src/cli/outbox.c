@@ -88,5 +88,6 @@ err_t verb_outbox(const struct call *call, int *ret_status) {
             return call->nargs > rows[i].most
                        ? err_new(EXIT_USAGE, "outbox %s: one word too many", rows[i].word)
                        : rows[i].run(call, ret_status);
-    return err_new(EXIT_USAGE, "outbox: ls, cat or pack, not %s", call->args[0]);
+    return err_new(EXIT_USAGE, "outbox: ls, cat or pack, not %s; see `agent-cage help outbox`",
+                   call->args[0]);
 }

@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/parse.h"
 #include "cli/cli.h"
+#include "cli/self.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -237,8 +238,11 @@ static err_t run(struct sealing *s, const struct sealed_wish *wish, const struct
     e2 = sealed_end(&s->run);
     if (!e && s->why)
         s->status = cli_report(TAKE(s->why)); /* above the summary, which it is the reason of */
-    if (!e && !e2)
-        e2 = report_run(&s->run, s->ended, span, stderr);
+    if (!e && !e2) {
+        own_free char *report = NULL;
+        e2 = report_run(&s->run, s->ended, span, &report);
+        self_print_plain(stderr, report);
+    }
     sealed_close(&s->run);
     if (e)
         err_free(e2);

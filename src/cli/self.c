@@ -1,4 +1,5 @@
 #include "cli/self.h"
+#include "base/escape.h"
 #include "base/own.h"
 
 #include <stdbool.h>
@@ -49,4 +50,16 @@ void self_hints(struct buf *out, const char *text) {
         buf_adds(out, called);
     }
     buf_adds(out, text);
+}
+
+void self_print(FILE *to, const char *text) {
+    own_buf struct buf hints = {0};
+    self_hints(&hints, text);
+    escape_print(to, ESCAPE_TEXT, buf_text(&hints));
+}
+
+void self_print_plain(FILE *to, const char *text) {
+    own_buf struct buf hints = {0};
+    self_hints(&hints, text);
+    fputs(buf_text(&hints), to);
 }

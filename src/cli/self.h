@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+#include <stdio.h>
+
 /* At the start. argv0 is kept: it lives as long as the process. */
 void self_called(const char *argv0);
 
@@ -15,5 +17,11 @@ const char *self_name(void);
 
 /* Adds text; behind a ` (and `sudo) in it "agent-cage" becomes self_name(). Not escaped. */
 void self_hints(struct buf *out, const char *text);
+
+/* Prints text with its hints; what means something to a terminal is escaped, a newline is none of it (ESCAPE_TEXT). */
+void self_print(FILE *to, const char *text);
+
+/* The same of a text that is escaped already. */
+void self_print_plain(FILE *to, const char *text);
 
 #endif

@@ -262,7 +262,8 @@ static err_t text_check(const struct buf *text) {
     return NULL;
 }
 
-/* The file before the text: its place stands at the text's end, and is all that is printed when there is none. */
+/* The file before the text, at whose end its place stands. The place is printed too, but with a text whose report or events
+ * are the output. */
 static err_t send_file(const struct call *call, struct buf *text) {
     const char *path = call_option(call, "file");
     own_free char *place = NULL;
@@ -272,10 +273,11 @@ static err_t send_file(const struct call *call, struct buf *text) {
     if (!path)
         return NULL;
     TRY(files_put(call->args[0], path, &place));
-    if (text->len) {
+    bool told = text->len && (call_option(call, "wait") || call_option(call, "json"));
+    if (text->len)
         buf_printf(text, "\n\n[file: %s]", place);
+    if (told)
         return NULL;
-    }
     escape_text(&safe, ESCAPE_LINE, place, strlen(place));
     printf("%s\n", buf_text(&safe));
     return NULL;

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "cli/client.h"
 #include "cli/json.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 #include "proto/strip.h"
 #include "proto/token_key.h"
@@ -73,7 +74,7 @@ static err_t ask_all(struct client *c, struct showing *s) {
         err_free(e);
     }
     if (!names.n && !s->all)
-        puts("no agents yet: `agent-cage new NAME` makes one");
+        self_print(stdout, "no agents yet: `agent-cage new NAME` makes one\n");
     return NULL;
 }
 
@@ -89,8 +90,10 @@ err_t verb_status(const struct call *call, int *ret_status) {
     err_t e = agent ? ask(&c, agent, &s) : ask_all(&c, &s);
     if (!e && all)
         json_print(agent ? json_array_get(all, 0) : all, stdout);
-    else if (!e)
-        printf("%s%s", buf_text(&s.text), buf_text(&s.host));
+    else if (!e) {
+        self_print_plain(stdout, buf_text(&s.text));
+        fputs(buf_text(&s.host), stdout);
+    }
     buf_free(&s.text);
     buf_free(&s.host);
     return e;

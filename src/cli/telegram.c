@@ -1,9 +1,9 @@
 /* telegram: root's words to the Telegram front. The token goes over relay.sock and no further. */
 #include "base/clock.h"
-#include "base/escape.h"
 #include "base/own.h"
 #include "cli/client.h"
 #include "cli/secret.h"
+#include "cli/self.h"
 #include "cli/verb.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static err_t set_up(struct client *c, const struct call *call) {
     struct client_end end, now;
     size_t n = 0;
     if (!path) {
-        printf("%s\nThen: agent-cage telegram setup --token-file F (`-`: standard input)\n", how_to);
+        printf("%s\nThen: %s telegram setup --token-file F (`-`: standard input)\n", how_to, self_name());
         return NULL;
     }
     err_t e = secret_read(path, token, sizeof token, &n);
@@ -55,9 +55,9 @@ static err_t set_up(struct client *c, const struct call *call) {
     TRY(await_bot(c, &now));
     bool deaf = !strncmp(now.text, "deaf", 4);
     printf("%s", deaf ? "The token is kept, but the bot does not listen yet: " : "");
-    escape_print(stdout, ESCAPE_TEXT, now.text);
-    printf("%s\n\n", deaf ? ". The relay goes on asking; `agent-cage telegram status` tells." : "");
-    escape_print(stdout, ESCAPE_TEXT, end.text);
+    self_print(stdout, now.text);
+    self_print(stdout, deaf ? ". The relay goes on asking; `agent-cage telegram status` tells.\n\n" : "\n\n");
+    self_print(stdout, end.text);
     printf("\n\n%s", how_to);
     return NULL;
 }
@@ -74,7 +74,7 @@ err_t verb_telegram(const struct call *call, int *ret_status) {
     if (setup)
         return set_up(&c, call);
     TRY(say(&c, word, bytes_of(""), &end));
-    escape_print(stdout, ESCAPE_TEXT, end.text);
+    self_print(stdout, end.text);
     putchar('\n');
     return NULL;
 }

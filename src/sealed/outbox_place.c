@@ -122,7 +122,9 @@ static err_t settle(int fd, uid_t uid, gid_t gid, struct outbox_place *ret) {
     if (roots && (fchown(fd, uid, gid) || fchmod(fd, 0700)))
         return err_sys(errno, "give the outbox to uid %u", (unsigned)uid);
     if (host_below_a_user() && st.st_uid)
-        return err_new(EXIT_POLICY, "the outbox %s is not yours", ret->path);
+        return err_new(EXIT_POLICY,
+                       "the outbox %s is not yours: name a folder of your own, or none and a new one is made",
+                       ret->path);
     ret->uid = roots ? uid : st.st_uid;
     ret->gid = roots ? gid : st.st_gid;
     return NULL;

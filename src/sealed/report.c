@@ -126,13 +126,13 @@ static err_t say_kept(struct sealed_run *r, struct buf *out) {
     } else if (!e) {
         buf_adds(out, "  project   untouched; ");
         buf_count(out, lines, "change waits", "changes wait");
-        buf_printf(out, ": agent-cage aftermath %s --diff, then --take PATH… or --drop\n", shown);
+        buf_printf(out, ": `agent-cage aftermath %s --diff`, then --take PATH… or --drop\n", shown);
     }
     store_close(&s);
     return e;
 }
 
-err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, FILE *to) {
+err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, char **ret) {
     char span[CLOCK_SPAN_MAX];
     own_buf struct buf out = {0};
     clock_span(span, span_ms);
@@ -146,7 +146,7 @@ err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, FILE 
         buf_adds(&out, "  limits    memory, processors and number of processes were not limited: podman of "
                        "an ordinary user "
                        "cannot on cgroup v1\n");
-    fwrite(out.p, 1, out.len, to);
+    *ret = buf_take(&out);
     outbox_forget(&r->outbox);
     return e;
 }

@@ -4,11 +4,9 @@
 
 #include "sealed/run.h"
 
-#include <stdio.h>
-
-/* Looks at outbox and project, prints the few lines (to `to`), and keeps the aftermath for `agent-cage aftermath`. ended:
- * how the command ended, in words. */
-err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, FILE *to);
+/* Looks at outbox and project, tells it in a few lines, and keeps the aftermath for `agent-cage aftermath`. ended: how the
+ * command ended, in words. *ret: the lines, escaped, beside an error too; the caller frees. */
+err_t report_run(struct sealed_run *r, const char *ended, int64_t span_ms, char **ret);
 
 /* Parts of it, for what is no run: what lies in the outbox; what changed in the project, which is kept below `lib` too. */
 err_t report_outbox(const struct outbox_place *box, struct buf *out);

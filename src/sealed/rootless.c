@@ -79,8 +79,8 @@ static err_t has_image(void) {
     if (!image_have_workbench(g.conf.image_dir))
         return err_new(
             EXIT_FAILED,
-            "there is no workbench image at %s; root makes it once: sudo agent-cage sealed DIR -- true, or "
-            "sudo agent-cage up",
+            "there is no workbench image at %s; root makes it once: `sudo agent-cage sealed DIR -- true`, or "
+            "`sudo agent-cage up`",
             g.conf.image_dir);
     own_free char *root = image_place(g.conf.image_dir);
     return tree_folders_real(root);

@@ -197,7 +197,7 @@ static void is_up(struct up *u) {
     enter(u, STAGE_UP);
     hush(u);
     show_how_to_talk(u);
-    web_link_print();
+    web_link_print(u->how->self);
     if (u->how->chat)
         u->fault = start_chat(u);
 }

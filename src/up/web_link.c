@@ -22,17 +22,17 @@ static err_t ask(int fd) {
     return seq_send(fd, &word);
 }
 
-static err_t hear(int fd, struct msg *ret) {
+static err_t hear(int fd, const char *self, struct msg *ret) {
     struct pollfd p = {fd, POLLIN, 0};
     enum seq_got got = SEQ_END;
     if (poll(&p, 1, PATIENCE_MS) > 0)
         TRY(seq_recv(fd, ret, &got));
     return got == SEQ_MESSAGE && ret->type == MSG_relay_end
                ? NULL
-               : err_new(EXIT_FAILED, "the relay does not answer: `agent-cage web login` asks again");
+               : err_new(EXIT_FAILED, "the relay does not answer: `%s web login` asks again", self);
 }
 
-void web_link_print(void) {
+void web_link_print(const char *self) {
     own_conf_fleet struct conf_fleet conf = {0};
     own_err err_t bad = conf_fleet_read(&conf);
     if (bad || !conf.web)
@@ -44,11 +44,11 @@ void web_link_print(void) {
     if (!e)
         e = ask(fd);
     if (!e)
-        e = hear(fd, &m);
+        e = hear(fd, self, &m);
     if (e)
         printf("web page: ");
     else if (!m.relay_end.status)
-        printf("In a browser, once, within 10 minutes (`agent-cage web login` prints another): ");
+        printf("In a browser, once, within 10 minutes (`%s web login` prints another): ", self);
     escape_print(stdout, ESCAPE_TEXT, e ? err_text(e) : m.relay_end.text.p);
     putchar('\n');
     err_free(e);

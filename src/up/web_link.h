@@ -2,7 +2,8 @@
 #ifndef UP_WEB_LINK_H
 #define UP_WEB_LINK_H
 
-/* Prints it, or why there is none; nothing when the page is off. Waits two seconds at most. */
-void web_link_print(void);
+/* Prints it, or why there is none; nothing when the page is off. Waits two seconds at most.
+ * self: what a person calls this program. */
+void web_link_print(const char *self);
 
 #endif

@@ -38,7 +38,7 @@ char *farewell_outbox(const struct box *b) {
 static void cut(const struct box *b, const struct buf *whole, char out[FAREWELL_MAX]) {
     char more[400];
     snprintf(more, sizeof more,
-             "    and more: agent-cage aftermath %.200s\n  it is untrusted from now on: look before you "
+             "    and more: `agent-cage aftermath %.200s`\n  it is untrusted from now on: look before you "
              "build, open or enter it or run git in it",
              b->conf.project);
     size_t room = FAREWELL_MAX - 1, n = whole->len;

@@ -102,6 +102,11 @@ test('no fleet: one sentence that says what to do', () => {
         assert.ok([125, 127].includes(done.status), `${verb[0]}: ${done.status} ${done.stderr}`);
         assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);
     }
+    for (const words of [['web', 'foo'], ['new', 'a', '--mode', 'foo'], ['new', 'a', '--net', 'foo'], ['inbox', 'foo', 'a'], ['aftermath', empty, 'a', '--drop']]) {
+        const done = spawnSync(binary, words, { env: { ...fleet.env, AGENT_CAGE_ROOT: empty }, encoding: 'utf8', input: '' });
+        assert.equal(done.status, 2, `${words.join(' ')}: ${done.status} ${done.stderr}`);
+        assert.match(done.stderr, /foo|--take alone: a/);
+    }
     for (const root of ['relative', `/${'x'.repeat(300)}`]) {
         const done = spawnSync(binary, ['ls'], { env: { ...fleet.env, AGENT_CAGE_ROOT: root }, encoding: 'utf8', input: '' });
         assert.notEqual(done.status, 0);

@@ -54,8 +54,10 @@ for (const name of ['pod', 'bare']) {
         const sent = run('send', name, 'cat <<"E"\nlook at this', '--file', 'note.txt', '--wait');
         assert.match(sent.stdout, new RegExp(`\\[file: ${inbox[name]}/note-2\\.txt\\]`), sent.stderr);
         assert.equal(fleet.exec(name, 'cat', `${inbox[name]}/note-2.txt`).stdout, 'hello\n');
+        assert.doesNotMatch(sent.stdout, new RegExp(`^${inbox[name]}`)); // the report alone
+        assert.match(run('send', name, 'true', '--file', 'note.txt').stdout, new RegExp(`^${inbox[name]}/note-3\\.txt\n${name} has it as #\\d+\n$`));
         const chat = fleet.cage({ input: `/use ${name}\n/file ${here}/note.txt\n` }, 'chat', name).stdout;
-        assert.match(chat, /terminal:0 sent a file, 6 bytes: .*\/note-3\.txt/);
+        assert.match(chat, /terminal:0 sent a file, 6 bytes: .*\/note-4\.txt/);
     });
 
     test(`${name}: a file is fetched whole, over no other`, () => {
@@ -66,7 +68,7 @@ for (const name of ['pod', 'bare']) {
         assert.equal(fs.statSync(`${here}/${name}.bin`).mode & 0o7777, 0o600);
         const again = run('get', name, 'out.bin', '--to', `${name}.bin`);
         assert.equal(again.status, 125);
-        assert.match(again.stderr, /File exists/);
+        assert.match(again.stderr, /exists and is not written over/);
         assert.equal(fleet.cage({ raw: true }, 'get', name, 'out.bin', '--to', '-').stdout.length, 3 * 2 ** 20);
     });
 

@@ -56,6 +56,14 @@ for (const program of ['podman', 'nft'])
         assert.match(done.stdout + done.stderr, /apt/);
     });
 
+test('doctor as root notes a /dev/net/tun that ordinary users cannot open', () => {
+    const node = path.join(dir, 'tun'), script = `mknod -m 600 ${node} c 10 200 && mount --bind ${node} /dev/net/tun && exec "$@"`;
+    const done = spawnSync('unshare', ['--mount', 'sh', '-c', script, 'sh', binary, 'doctor', '--json'], { env: fleet.env, encoding: 'utf8', timeout: 120_000 });
+    const tun = JSON.parse(done.stdout).checks.find(c => c.name === 'tun');
+    assert.equal(tun.status, 'note', done.stderr);
+    assert.match(tun.found, /mode 0600/);
+});
+
 test('doctor --json is an array of judgements', () => {
     const done = fleet.cage({ timeout: 120_000 }, 'doctor', '--json');
     const { checks } = JSON.parse(done.stdout);

@@ -352,6 +352,17 @@ static void chat_with_nobody(void **state) {
     assert_int_equal(r.out.len, 0);
 }
 
+/* Whoever typed on would type into the fleet's room. */
+static void chat_with_nobody_in_a_terminal(void **state) {
+    struct world *w = *state;
+    own_fd int master = -1;
+    pid_t pid = in_terminal(w, &master, (char *[]){"agent-cage", "chat", "nobody", NULL});
+    own_buf struct buf seen = {0};
+    expect(master, &seen, "agent-cage: there is no agent of that name");
+    assert_int_equal(reap(pid), EXIT_NOTFOUND);
+    assert_null(strstr(buf_text(&seen), "/use NAME"));
+}
+
 static void chat_asks_which_agent(void **state) {
     struct world *w = *state;
     own_ran struct ran r = RUN("echo for whom\n1\n/restart\nother\n/stop\nnone\n/nonsense\n", "chat");
@@ -452,6 +463,7 @@ int main(void) {
         EACH(the_terminal_is_put_back),
         EACH(chat_through_a_pipe),
         EACH(chat_with_nobody),
+        EACH(chat_with_nobody_in_a_terminal),
         EACH(chat_asks_which_agent),
         EACH(chat_in_a_terminal),
         EACH(the_chat_of_up_is_not_left_by_ctrl_c),

@@ -103,9 +103,9 @@ void chat_do_status(struct chat *c, const char *agent, const char *rest) {
 }
 
 static void on_known(struct chat *c, const char *agent, const struct msg *m) {
-    if (m->type == MSG_relay_end && m->relay_end.status && c->entering && !c->tty) {
+    if (m->type == MSG_relay_end && m->relay_end.status && c->entering) {
         c->over = err_new((int)m->relay_end.status, "%s", m->relay_end.text.p);
-        c->quit = true; /* a script's lines are meant for that agent alone */
+        c->quit = true; /* what is said next is meant for that agent alone */
     } else if (m->type == MSG_relay_status) {
         snprintf(c->room, sizeof c->room, "%s", agent);
         on_status(c, agent, m);

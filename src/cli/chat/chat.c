@@ -132,7 +132,7 @@ static void welcome(struct chat *c, const char *agent) {
     c->entering = false;
     if (c->tty && *c->room)
         chat_tell(c, "what you type goes to %s", c->room);
-    else if (c->tty && c->nagents)
+    else if (c->tty && c->nagents && !c->quit)
         chat_tell(c, "/use NAME enters an agent's room, where what you type goes to it");
 }
 

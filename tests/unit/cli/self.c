@@ -29,6 +29,21 @@ static void without_a_word_for_it(void **state) {
     hinted("", "");
 }
 
+/* Text of others is disarmed; what is already is not once more. */
+static void printed(void **state) {
+    (void)state;
+    static const char hostile[] = "`agent-cage ls`\n\033[2J", disarmed[] = "`agent-cage ls` \\x1b";
+    own_free char *text = NULL;
+    size_t n;
+    setenv("PATH", "/nonexistent", 1);
+    self_called("build/agent-cage");
+    FILE *f = open_memstream(&text, &n);
+    self_print(f, hostile);
+    self_print_plain(f, disarmed);
+    fclose(f);
+    assert_string_equal(text, "`build/agent-cage ls`\n\\x1b[2J`build/agent-cage ls` \\x1b");
+}
+
 static void with_one(void **state) {
     (void)state;
     own_free char *file = xasprintf("%s/agent-cage", scratch_dir),
@@ -48,6 +63,7 @@ static void with_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_word_for_it),
+        cmocka_unit_test(printed),
         cmocka_unit_test_setup_teardown(with_one, scratch_up, scratch_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The parser of a verb's words, and the table that it works from. */
 #include "cli/verb.h"
 #include "base/own.h"
+#include "base/proc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,6 +104,37 @@ static void the_table_is_whole(void **state) {
     assert_null(verb_find("nonsense"));
 }
 
+/* What bash offers behind the words; `agent-cage ls` is a double's. */
+static void offered(const char *words, const char *want) {
+    own_free char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    completion_emit(f);
+    fprintf(f,
+            "agent-cage() { printf '%%s\\n' NAME ann ben; }\n"
+            "COMP_WORDS=(agent-cage %s) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+            "_agent_cage\necho \"${COMPREPLY[*]}\"\n",
+            words);
+    fclose(f);
+    own_buf struct buf out = {0};
+    const char *const argv[] = {"bash", "-c", text, NULL};
+    assert_null(proc_must(&(struct proc_spec){.argv = argv, .out = &out}));
+    assert_string_equal(buf_text(&out), want);
+}
+
+static void bash_completes(void **state) {
+    (void)state;
+    offered("vers", "version\n");
+    offered("stop ''", "--help ann ben\n");
+    offered("outbox ''", "--help ls cat pack\n");
+    offered("web log", "login logout\n");
+    offered("inbox ''", "--help ls rm\n");
+    offered("inbox ls a", "ann\n");
+    offered("web login a", "\n");
+    offered("send ann a", "\n");
+    offered("telegram s", "setup status\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_options_in_any_order),
@@ -110,6 +142,7 @@ int main(void) {
         cmocka_unit_test(help_wants_no_other_word),
         cmocka_unit_test(what_does_not_fit_is_one_sentence),
         cmocka_unit_test(the_table_is_whole),
+        cmocka_unit_test(bash_completes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
