@@ -55,11 +55,10 @@ static const char *name_of(int agent) {
 
 /* ---- the two parts ---- */
 
-static char *state_dir(const struct fleet *f, const char *part, uid_t uid) {
-    char *path = xasprintf("%s/var/lib/agent-cage/%s", f->root, part);
+static void make_state(const struct fleet *f, const char *part, uid_t uid) {
+    own_free char *path = xasprintf("%s/var/lib/agent-cage/%s", f->root, part);
     must(fs_dirs(path));
     must_do(chown(path, uid, uid) | chmod(path, 0700), path);
-    return path;
 }
 
 static int listen_at(const struct fleet *f, const char *name) {
@@ -90,7 +89,7 @@ static pid_t start(const struct fleet *f, const char *part, uid_t uid, const int
         high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 20);
     for (int i = 0; i < nfds; i++)
         must_do(dup2(high[i], PART_CONTROL + i), part);
-    own_free char *state = state_dir(f, part, uid);
+    make_state(f, part, uid);
     must(lockin_become(uid, uid, NULL, 0));
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of ids, which clears it */
     setenv("AGENT_CAGE_ROOT", f->root, 1);
