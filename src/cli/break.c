@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/verb.h"
+#include "sealed/ground.h"
 
 #include <string.h>
 
@@ -82,10 +83,23 @@ static err_t kind_of(const char *agent, enum kind *ret) {
     return NULL;
 }
 
+static void tell(void *ctx, const char *line) {
+    (void)ctx;
+    fprintf(stderr, "agent-cage: workbench: %s\n", line);
+}
+
+/* What a cage of its own stands on, before the probe's time begins: an image is minutes in the making. */
+static err_t stand(void) {
+    own_ground struct ground g = {0};
+    return ground_open(tell, NULL, &g);
+}
+
 err_t verb_break(const struct call *call, int *ret_status) {
     struct break_wish wish = {.name = call->args[0], .kind = KIND_SEALED};
     if (wish.name)
         TRY(kind_of(wish.name, &wish.kind));
+    else
+        TRY(stand());
     own_break_report struct break_report r = {0};
     TRY(break_run(&wish, &r));
     if (call_option(call, "json"))
