@@ -49,6 +49,7 @@ static void with_one(void **state) {
     own_free char *file = xasprintf("%s/agent-cage", scratch_dir),
                   *path = xasprintf("/nonexistent:%s", scratch_dir);
     own_file FILE *f = fopen(file, "w");
+    assert_non_null(f);
     setenv("PATH", path, 1);
     self_called("build/agent-cage");
     assert_string_equal(self_name(), "build/agent-cage"); /* no program */
