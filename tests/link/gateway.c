@@ -186,6 +186,7 @@ static void what_is_not_the_api_is_refused(void **state) {
         {"GET /v1/files HTTP/1.1\r\n\r\n", "404"},
         {"CONNECT a:443 HTTP/1.1\r\n\r\n", "404"},
         {"GET /v1/models HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "426"},
+        {"GET /v1/responses HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "426"},
         {"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", "400"},
         {"GET /v1/models HTTP/1.0\r\n\r\n", "400"},
         {"GET /v1/models HTTP/1.1\nHost: a\r\n\r\n", "400"},

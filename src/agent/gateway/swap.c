@@ -75,10 +75,10 @@ static bool is_of_another_session(const struct swap_rules *r, const struct heade
 enum gate_error swap_judge(const struct swap_rules *r, const struct head *h) {
     bool more;
     struct vendor_place place = vendor_place(r->upstream->vendor, r->login);
+    if (h->upgrades) /* first, wherever to: a WebSocket is asked for by GET where a model is asked by POST */
+        return GATE_UPGRADE;
     if (!may_pass(r->upstream->vendor, h->method, path_of_target(h->target)))
         return GATE_NOT_HERE;
-    if (h->upgrades)
-        return GATE_UPGRADE;
     head_find(h, place.header, &more);
     if (more)
         return GATE_BAD;
