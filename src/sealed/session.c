@@ -69,12 +69,20 @@ static err_t find_outbox(const struct sealed_session *s, const struct project *p
     return make_outbox(s, p, path, ret);
 }
 
-/* What was sent in another session is not this one's. */
-static err_t make_tray(const struct sealed_session *s, bool goes_on) {
+static err_t drop(const char *dir, const char *name) {
+    own_free char *path = xasprintf("%s/%s", dir, name);
+    return fs_remove(path);
+}
+
+static err_t make_tray(const struct sealed_session *s) {
     own_free char *path = xasprintf("%s/inbox", s->dir);
-    if (!goes_on)
-        TRY(fs_remove(path));
     return fs_dir(path, s->tray, s->tray, 0700);
+}
+
+/* What was sent in another session, and whom that one turned to, is not this one's: its folder may have gone but in part. */
+static err_t clean(const struct sealed_session *s) {
+    TRY(drop(s->dir, "inbox"));
+    return drop(s->dir, "reached");
 }
 
 static err_t look(const struct sealed_session *s, const struct project *p) {
@@ -91,7 +99,9 @@ err_t sealed_session_begin(const struct sealed_session *s, const struct project 
     own_fd int held = -1;
     TRY(lock(s->dir, &held));
     bool goes_on = sealed_session_open(s->dir);
-    TRY(err_wrap(make_tray(s, goes_on), "the in-tray"));
+    if (!goes_on)
+        TRY(err_wrap(clean(s), "what a former session left"));
+    TRY(err_wrap(make_tray(s), "the in-tray"));
     TRY(err_wrap(find_outbox(s, p, goes_on, ret), "the outbox"));
     err_t e = goes_on ? NULL : look(s, p);
     if (e)
@@ -162,6 +172,8 @@ err_t sealed_session_end(const char *dir, const char *project, const char *lib, 
                    err_text(changes));
     err_free(box);
     err_free(changes);
+    /* As large as its agent liked: who calls us waits for that alone. What stays is sealed_session_forget()'s to say. */
+    err_free(drop(dir, "inbox"));
     return NULL;
 }
 

@@ -42,7 +42,7 @@ char *sealed_session_outbox(const char *dir);
 err_t sealed_session_reached(const char *dir, const struct reached *more);
 
 /* Its end, once its rooms are gone: whom they turned to, what lies in the outbox and what changed in the project, as lines for the person (escaped),
- * the changes also in lib/last for `agent-cage aftermath`. An outbox that holds nothing goes. */
+ * the changes also in lib/last for `agent-cage aftermath`. An outbox that holds nothing goes, and so does the in-tray. */
 err_t sealed_session_end(const char *dir, const char *project, const char *lib, struct buf *out);
 
 /* It is over: to be called when that was said, so that whatever crashes in between it is said at least once. */

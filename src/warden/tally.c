@@ -37,12 +37,12 @@ static bool never_ran(const struct ward *d) {
     return d->started_ms && !d->adopted && !d->made.pid;
 }
 
-err_t tally_keep(const struct ward *d) {
+err_t tally_keep(const struct ward *d, bool whole) {
     own_reached struct reached r = {0};
     if (!is_told(d) || never_ran(d))
         return NULL;
     own_err err_t unknown = d->netns < 0 ? NULL : reached_count(d->netns, &r);
-    r.gaps = d->netns < 0 || unknown;
+    r.gaps = !whole || d->netns < 0 || unknown;
     own_free char *dir = farewell_session(d->box->conf.name);
     TRY(sealed_session_reached(dir, &r));
     return TAKE(unknown);

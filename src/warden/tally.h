@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 struct ward;
 
 /* The room was made, or taken over: its namespace is held, if it is one whose figures are told. */
@@ -19,8 +21,8 @@ void tally_hold(struct ward *d);
 /* worker_ops.keep of the worker that calls tally_keep(). */
 int tally_held(const void *ward);
 
-/* In that worker, once nothing of the room is left. */
-err_t tally_keep(const struct ward *d);
+/* In that worker, once nothing of the room is left; whole false: something is, which nobody tries to remove any more. */
+err_t tally_keep(const struct ward *d, bool whole);
 
 void tally_let_go(struct ward *d);
 

@@ -41,12 +41,14 @@ static err_t run_start(void *job, int report) {
 static err_t run_clear(void *job, int report) {
     struct ward *d = job;
     struct ward_exit how = d->exit;
-    TRY(clear_ward(d, d->died && !how.known ? &how : NULL));
-    own_err err_t lost = tally_keep(d);
+    err_t stays = clear_ward(d, d->died && !how.known ? &how : NULL);
+    if (stays && d->clear_tries + 1 < WARD_CLEAR_TRIES)
+        return stays;
+    own_err err_t lost = tally_keep(d, !stays);
     if (lost)
         worker_say(report, "what it reached is not kept: %s", err_text(lost));
     worker_result(report, &how, sizeof how);
-    return NULL;
+    return stays;
 }
 
 static void on_started(void *ctx, const struct err *why, const void *result, size_t n) {

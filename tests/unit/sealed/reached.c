@@ -118,6 +118,50 @@ static void a_session_adds_up_its_rooms(void **state) {
     assert_int_equal(all.to[0].packets, 10);
 }
 
+static char *under(const char *dir, const char *name) {
+    return xasprintf("%s/%s", dir, name);
+}
+
+/* A folder of a session whose end was said, and whose removal was cut short: "before" went, the rest did not. */
+static void a_session_has_nothing_of_a_former(void **state) {
+    (void)state;
+    AS_ROOT();
+    const struct nft_reached to[] = {one("tcp", "1.1.1.1", 443, 5)};
+    own_reached struct reached r = of(to, 1), all = {0};
+    own_free char *dir = under(scratch_dir, "session"), *reached = under(dir, "reached"),
+                  *inbox = under(dir, "inbox"), *sent = under(inbox, "secret"),
+                  *ground = under(scratch_dir, "project"), *home = under(scratch_dir, "home");
+    const char *folders[] = {dir, inbox, ground, home};
+    for (size_t i = 0; i < COUNT(folders); i++)
+        assert_null(fs_dir(folders[i], 0, 0, 0711));
+    assert_null(reached_keep(&r, reached));
+    assert_null(fs_write(sent, "x", 1, 0, 0, 0600));
+    own_fd int fd = open(ground, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct sealed_session s = {.dir = dir, .agent = "a", .home = home};
+    const struct project p = {.fd = fd};
+    struct outbox_place box;
+    assert_null(sealed_session_begin(&s, &p, &box));
+    outbox_place_close(&box);
+    assert_int_equal(access(inbox, F_OK), 0);
+    assert_int_not_equal(access(sent, F_OK), 0);
+    own_err err_t none = reached_recall(reached, &all);
+    assert_int_equal(none->status, EXIT_NOTFOUND);
+}
+
+/* In the worker that ends it, not by the warden, which all agents wait for. */
+static void the_in_tray_goes_with_the_end(void **state) {
+    (void)state;
+    AS_ROOT();
+    own_free char *dir = under(scratch_dir, "session"), *inbox = under(dir, "inbox"),
+                  *sent = under(inbox, "secret");
+    assert_null(fs_dir(dir, 0, 0, 0711));
+    assert_null(fs_dir(inbox, 0, 0, 0700));
+    assert_null(fs_write(sent, "x", 1, 0, 0, 0600));
+    own_buf struct buf said = {0};
+    assert_null(sealed_session_end(dir, "/nowhere", scratch_dir, &said));
+    assert_int_not_equal(access(inbox, F_OK), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rooms_add_up),
@@ -125,6 +169,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(kept_and_read_again, scratch_up, scratch_down),
         cmocka_unit_test(a_gap_is_said),
         cmocka_unit_test_setup_teardown(a_session_adds_up_its_rooms, scratch_up, scratch_down),
+        cmocka_unit_test_setup_teardown(a_session_has_nothing_of_a_former, scratch_up, scratch_down),
+        cmocka_unit_test_setup_teardown(the_in_tray_goes_with_the_end, scratch_up, scratch_down),
     };
     return cmocka_run_group_tests_name("sealed/reached", tests, NULL, NULL);
 }
