@@ -107,27 +107,35 @@ void witness_tool(struct witness *w, const struct msg_turn_event *e) {
     snprintf(t->call, sizeof t->call, "%s", call);
 }
 
-/* What is compared of a command: the last word behind a shell's "-c" and its like; of what was asked for past the shims, whose
- * names are shells' and git's, the program. NULL: git, or a shell without such words. */
-static const struct bytes *text_of(const struct list *argv) {
+/* What is compared of a command: of a shell the first word that is no option and all behind it, for the text behind its "-c" is not
+ * always the last; of what was asked for past the shims, whose names are shells' and git's, the program. False: git, or a shell
+ * without such words. */
+static bool text_of(const struct list *argv, struct buf *ret) {
     const char *word = argv->n ? argv->v[0].p : "", *slash = strrchr(word, '/');
-    bool git = !strncmp(slash ? slash + 1 : word, "git", 3);
-    if (argv->n && !shells_has(word))
-        return &argv->v[0];
-    return argv->n > 2 && !git ? &argv->v[argv->n - 1] : NULL;
+    bool git = !strncmp(slash ? slash + 1 : word, "git", 3), shim = shells_has(word);
+    size_t first = shim ? 1 : 0, end = shim ? argv->n : 1;
+    if (!argv->n || (shim && (git || argv->n <= 2)))
+        return false;
+    while (shim && first + 1 < end && (*argv->v[first].p == '-' || *argv->v[first].p == '+'))
+        first++;
+    for (size_t i = first; i < end; i++) {
+        buf_adds(ret, i > first ? " " : "");
+        buf_add(ret, argv->v[i].p, argv->v[i].len);
+    }
+    return true;
 }
 
 void witness_ran(struct witness *w, uint64_t row, const struct list *argv) {
-    const struct bytes *text = text_of(argv);
+    own_buf struct buf text = {0};
     for (size_t i = 0; i < w->nran; i++)
         if (w->ran[i].row == row)
             return;
-    if (!text || !fits(w, w->nran, text->len))
+    if (!text_of(argv, &text) || !fits(w, w->nran, text.len))
         return;
     w->ran = xrealloc(w->ran, w->nran + 1, sizeof *w->ran);
     struct ran *r = &w->ran[w->nran++];
-    *r = (struct ran){.row = row, .text = xstrndup(text->p, text->len)};
-    r->plain = plain_of(text->p, text->len, &r->len);
+    *r = (struct ran){.row = row, .text = xstrndup(buf_text(&text), text.len)};
+    r->plain = plain_of(buf_text(&text), text.len, &r->len);
 }
 
 /* --- judging --- */

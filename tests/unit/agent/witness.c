@@ -121,6 +121,22 @@ static void what_no_shim_asks_for_is_said(void **state) {
     }
 }
 
+/* A shell runs the word behind its options; one behind that, which looks known or told, is but what that word gets. */
+static void words_behind_the_text_do_not_stand_for_it(void **state) {
+    (void)state;
+    static const char *const behind[] = {"env", "make test"};
+    with("claude");
+    for (size_t i = 0; i < COUNT(behind); i++) {
+        struct bytes argv[] = {bytes_of("bash"), bytes_of("-c"), bytes_of("-l"), bytes_of("curl x"),
+                               bytes_of(behind[i])};
+        witness_ran(w, next_row++, &(struct list){argv, COUNT(argv)});
+        own_free char *want = xasprintf("the two witnesses differ: the executor ran 1 command that the "
+                                        "harness does not tell of: curl x %s",
+                                        behind[i]);
+        expect(want);
+    }
+}
+
 static void many(int rows) {
     for (int i = 0; i < rows; i++) {
         char text[32];
@@ -173,8 +189,10 @@ static void a_long_text_before_each_command(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(honest_programs), cmocka_unit_test(lies),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(honest_programs),
+                                       cmocka_unit_test(lies),
                                        cmocka_unit_test(what_no_shim_asks_for_is_said),
+                                       cmocka_unit_test(words_behind_the_text_do_not_stand_for_it),
                                        cmocka_unit_test(more_than_is_kept_is_said),
                                        cmocka_unit_test(a_long_text_before_each_command)};
     return cmocka_run_group_tests(tests, NULL, NULL);
