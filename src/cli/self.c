@@ -23,8 +23,14 @@ static bool on_path(void) {
     return false;
 }
 
+/* One word to a shell and to a terminal, where it is shown as it is and copied from. */
+static bool is_plain(const char *path) {
+    static const char set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.,:@%/";
+    return !path[strspn(path, set)];
+}
+
 void self_called(const char *argv0) {
-    called = strchr(argv0, '/') && !on_path() ? argv0 : NAME;
+    called = strchr(argv0, '/') && is_plain(argv0) && !on_path() ? argv0 : NAME;
 }
 
 const char *self_name(void) {

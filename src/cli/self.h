@@ -12,7 +12,8 @@
 /* At the start. argv0 is kept: it lives as long as the process. */
 void self_called(const char *argv0);
 
-/* "agent-cage" where PATH has it, or it was called so; else the path by which it was called. */
+/* "agent-cage" where PATH has it, or it was called so; else the path by which it was called, if that is
+ * plain: it is printed as it is, and goes into a shell. */
 const char *self_name(void);
 
 /* Adds text; behind a ` (and `sudo) in it "agent-cage" becomes self_name(). Not escaped. */

@@ -29,6 +29,18 @@ static void without_a_word_for_it(void **state) {
     hinted("", "");
 }
 
+static void a_path_that_is_more_than_a_word(void **state) {
+    (void)state;
+    static const char *const odd[] = {"./\033[2J/agent-cage", "a b/agent-cage",   "./$(x)/agent-cage",
+                                      "./`x`/agent-cage",     "./x;y/agent-cage", "./\n/agent-cage",
+                                      "\xc2\x9b/agent-cage"};
+    setenv("PATH", "/nonexistent", 1);
+    for (size_t i = 0; i < COUNT(odd); i++) {
+        self_called(odd[i]);
+        assert_string_equal(self_name(), "agent-cage");
+    }
+}
+
 /* Text of others is disarmed; what is already is not once more. */
 static void printed(void **state) {
     (void)state;
@@ -64,6 +76,7 @@ static void with_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_word_for_it),
+        cmocka_unit_test(a_path_that_is_more_than_a_word),
         cmocka_unit_test(printed),
         cmocka_unit_test_setup_teardown(with_one, scratch_up, scratch_down),
     };
