@@ -283,12 +283,13 @@ static pid_t pester(bool kill_minders) {
     pid_t pid = fork();
     if (!pid)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a test that fails */
-    for (; !pid; usleep(kill_minders ? 0 : 100)) {
+    while (!pid) {
         pid_t minder = kill_minders ? child_of(bed.first) : 0;
         if (!kill_minders)
             kill(bed.first, SIGUSR1);
         else if (minder && child_of(minder))
             kill(minder, SIGKILL);
+        usleep(kill_minders ? 0 : 100);
     }
     return pid;
 }
