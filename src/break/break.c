@@ -286,7 +286,7 @@ static err_t run(struct work *w, struct break_report *ret) {
     for (enum arm a = 0; a < ARM_COUNT; a++)
         hear_arm(w, a);
     if (subject_interrupted())
-        return err_new(EXIT_FAILED, "interrupted");
+        return err_new(subject_interrupted(), "interrupted");
     ask_host(w);
     report(w, ret);
     return NULL;

@@ -31,8 +31,8 @@ void subject_catch_signals(void) {
         sigaction(signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL); /* no SA_RESTART */
 }
 
-bool subject_interrupted(void) {
-    return caught != 0;
+int subject_interrupted(void) {
+    return caught ? 128 + caught : 0;
 }
 
 static void environment(const struct words *more, struct words *out) {
@@ -114,7 +114,7 @@ err_t subject_hear(struct subject *s, const char *word, int64_t deadline_ms, boo
     while (!(*ret_said = said(s, word)) && hear_more(s, deadline_ms))
         ;
     if (subject_interrupted())
-        return err_new(EXIT_FAILED, "interrupted");
+        return err_new(subject_interrupted(), "interrupted");
     if (!*ret_said && !left_ms(deadline_ms))
         return err_new(EXIT_TIMED_OUT, "the probe did not end in time");
     return NULL;

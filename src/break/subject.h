@@ -21,7 +21,9 @@ struct subject {
 
 /* From now on SIGINT, SIGTERM and SIGHUP do not end this process but the waits below, so that what was made goes away. */
 void subject_catch_signals(void);
-bool subject_interrupted(void);
+
+/* The exit status that a caught one asks for (128 and its number); 0: none came. */
+int subject_interrupted(void);
 
 /* words: those behind `agent-cage`. env: added to the few of our own that a fleet is found by. */
 err_t subject_start(const struct words *words, const struct words *env, struct subject *ret);

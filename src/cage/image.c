@@ -183,6 +183,12 @@ static err_t remove_fresh(const char *fresh) {
     return e;
 }
 
+/* The signal that asks for the end, which is taken here; 0: none came. */
+static int asked_to_end(const struct build *b) {
+    struct signalfd_siginfo why;
+    return b->stop >= 0 && read(b->stop, &why, sizeof why) == sizeof why ? (int)why.ssi_signo : 0;
+}
+
 static err_t make_beside(const char *image_dir, const char *name, maker *make, const struct build *b) {
     own_free char *fresh = xasprintf("%s/.new-%d", image_dir, getpid());
     own_free char *root = xasprintf("%s/root", fresh);
@@ -192,19 +198,48 @@ static err_t make_beside(const char *image_dir, const char *name, maker *make, c
     err_t e = make(root, b);
     if (!e && rename(fresh, final))
         e = err_sys(errno, "%s cannot be put in its place", final);
-    struct signalfd_siginfo why;
     if (!e)
         return NULL;
+    tell(b, "removing the half-made image...");
     own_err err_t stays = remove_fresh(fresh);
-    if (b->stop < 0 || read(b->stop, &why, sizeof why) != sizeof why)
+    int signo = asked_to_end(b);
+    if (!signo)
         return e;
     err_free(e);
-    return stays ? err_new(128 + (int)why.ssi_signo, "stopped; %s", err_text(stays))
-                 : err_new(128 + (int)why.ssi_signo, "stopped; the half-made image was removed");
+    return stays ? err_new(128 + signo, "stopped; %s", err_text(stays))
+                 : err_new(128 + signo, "stopped; the half-made image was removed");
 }
 
-/* With what asks this process to end held back: it ends the build, and what is half made is removed first. */
-static err_t make_stoppable(const char *image_dir, const char *name, maker *make, struct build *b) {
+static bool there(const char *root) {
+    struct stat st;
+    return !lstat(root, &st) && S_ISDIR(st.st_mode) && !st.st_uid;
+}
+
+static void say_waiting(void *ctx, pid_t pid) {
+    char line[120], who[32] = "";
+    if (pid)
+        snprintf(who, sizeof who, " (pid %d)", (int)pid);
+    snprintf(line, sizeof line, "waiting for the image that another process%s makes; Ctrl-C ends the wait",
+             who);
+    tell(ctx, line);
+}
+
+static err_t wait_and_make(const char *image_dir, const char *root, struct build *b) {
+    own_fd int locked = -1;
+    TRY(half_lock_until(image_dir, b->stop, say_waiting, b, &locked));
+    int signo = locked < 0 ? asked_to_end(b) : 0;
+    if (locked < 0)
+        return err_new(128 + signo, "stopped; the other process goes on with the image");
+    if (there(root)) /* somebody made it while we waited */
+        return NULL;
+    TRY(enough_space(image_dir));
+    if (half_sweep(image_dir))
+        tell(b, "removed what a build that was killed had left");
+    return make_beside(image_dir, image_workbench_hash(), make_workbench, b);
+}
+
+/* With what asks this process to end held back: it ends the wait or the build, and what is half made is removed first. */
+static err_t make_stoppable(const char *image_dir, const char *root, struct build *b) {
     sigset_t ends, old;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
@@ -215,29 +250,16 @@ static err_t make_stoppable(const char *image_dir, const char *name, maker *make
         return err_sys(errno, "signals");
     sigprocmask(SIG_BLOCK, &ends, &old);
     b->stop = stop;
-    err_t e = make_beside(image_dir, name, make, b);
+    err_t e = wait_and_make(image_dir, root, b);
     sigprocmask(SIG_SETMASK, &old, NULL);
     return e;
 }
 
-static bool there(const char *root) {
-    struct stat st;
-    return !lstat(root, &st) && S_ISDIR(st.st_mode) && !st.st_uid;
-}
-
 err_t image_workbench(const char *image_dir, image_progress *tell_fn, void *ctx, char **ret) {
     own_free char *root = place_of(image_dir, image_workbench_hash());
-    own_fd int locked = -1;
     if (!there(root)) {
         TRY(fs_dirs(image_dir));
-        TRY(half_lock(image_dir, &locked));
-    }
-    if (!there(root)) { /* nobody made it while we waited */
-        TRY(enough_space(image_dir));
-        struct build b = {tell_fn, ctx, -1};
-        if (half_sweep(image_dir))
-            tell(&b, "removed what a build that was killed had left");
-        TRY(make_stoppable(image_dir, image_workbench_hash(), make_workbench, &b));
+        TRY(make_stoppable(image_dir, root, &(struct build){tell_fn, ctx, -1}));
     }
     TRY(tree_folders_real(root));
     TRY(tree_places(root));

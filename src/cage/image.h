@@ -26,8 +26,8 @@ bool image_have_workbench(const char *image_dir);
 /*
  * The workbench: <image_dir>/<hash>/root, made by mmdebstrap if it is not there yet (a minute or two,
  * network; 1 GB). Made beside its place, checked, then renamed: a tree at its place is whole. The caller
- * frees *ret. SIGINT, SIGTERM and SIGHUP end it with the error 128+N and what is half made is removed; when the process is
- * killed, all that it started ends with it.
+ * frees *ret. Who else makes it is waited for, which is said. SIGINT, SIGTERM and SIGHUP end both with the error 128+N; what is
+ * half made here is removed, the other's stays. When the process is killed, all that it started ends with it.
  */
 err_t image_workbench(const char *image_dir, image_progress *progress, void *ctx, char **ret);
 

@@ -38,6 +38,10 @@ static void on_interrupt(int signo) {
     _exit(128 + signo);
 }
 
+void operator_goes_on(void) {
+    signal(SIGINT, on_interrupt);
+}
+
 err_t operator_call(const struct msg *m) {
     own_fd int fd = -1;
     TRY(connect_warden(&fd));
@@ -45,7 +49,7 @@ err_t operator_call(const struct msg *m) {
     hello.op_hello.fingerprint = msg_fingerprint();
     TRY(err_wrap(seq_send(fd, &hello), "greet the warden"));
     TRY(err_wrap(seq_send(fd, m), "ask the warden"));
-    signal(SIGINT, on_interrupt);
+    operator_goes_on();
     for (;;) {
         own_msg struct msg r = {0};
         enum seq_got got;

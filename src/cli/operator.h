@@ -10,4 +10,7 @@
  */
 err_t operator_call(const struct msg *m);
 
+/* The warden has an order, whatever becomes of this process: from here on Ctrl-C says so, and ends it with 130. */
+void operator_goes_on(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "base/names.h"
 #include "base/own.h"
 #include "cli/client.h"
+#include "cli/operator.h"
 #include "cli/self.h"
 #include "cli/verb.h"
 
@@ -18,6 +19,7 @@ static err_t order(const struct call *call, const char *word, const char *done) 
     m.front_order.order = bytes_of(word);
     m.front_order.agent = bytes_of(agent);
     struct client_end end;
+    operator_goes_on();
     TRY(client_call(&c, &m, ORDER_WAIT_MS, NULL, NULL, &end));
     if (*end.text)
         self_print(stdout, end.text);

@@ -40,6 +40,8 @@ struct sending {
     int status;
 };
 
+static volatile sig_atomic_t waiting; /* the agent has not begun with the message */
+
 static err_t say(struct sending *s) {
     struct msg m = {.type = MSG_front_say};
     m.front_say.key = bytes_of(s->key);
@@ -93,6 +95,8 @@ static void show(struct sending *s, const struct msg_relay_event *e) {
     if (s->done)
         return;
     bool final = render_final(e);
+    if (!render_is(e, "queued"))
+        waiting = false;
     if (s->json) {
         own_json json_t *j = json_of_event(e);
         json_print(j, stdout);
@@ -134,25 +138,36 @@ static void drop_early(struct sending *s) {
 }
 
 static void on_interrupt(int signo) {
-    static const char text[] = "\nthe agent has the message and goes on with it\n";
-    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    static const char begun[] = "\nthe agent has the message and goes on with it\n",
+                      kept[] = "\nthe message stays: the agent gets it as soon as it runs\n";
+    (void)!write(STDERR_FILENO, waiting ? kept : begun, waiting ? sizeof kept - 1 : sizeof begun - 1);
     _exit(128 + signo);
+}
+
+/* The agent does not have it yet: why, and what to do about it while it is waited for. */
+static void say_waiting(const struct sending *s, struct bytes why) {
+    own_buf struct buf safe = {0};
+    escape_text(&safe, ESCAPE_LINE, why.p, why.len);
+    fprintf(stderr, "%s\n", buf_text(&safe));
+    if (s->wait)
+        fprintf(stderr,
+                "waiting for its report; `agent-cage start %s` starts an agent that is stopped, Ctrl-C "
+                "ends the wait and the message stays\n",
+                s->agent);
 }
 
 static err_t on_taken(struct sending *s, const struct msg_relay_end *e) {
     if (e->status)
         return err_new(e->status < 256 ? (int)e->status : EXIT_FAILED, "%s", e->text.p);
     s->id = e->id;
+    waiting = e->text.len > 0;
     signal(SIGINT, on_interrupt);
     for (size_t i = 0; i < s->nearly; i++)
         if (s->early[i].relay_event.id == s->id)
             show(s, &s->early[i].relay_event);
     drop_early(s);
-    if (e->text.len) { /* it waits: why */
-        own_buf struct buf safe = {0};
-        escape_text(&safe, ESCAPE_LINE, e->text.p, e->text.len);
-        fprintf(stderr, "%s\n", buf_text(&safe));
-    }
+    if (e->text.len)
+        say_waiting(s, e->text);
     if (s->wait)
         return NULL;
     s->done = true;

@@ -292,7 +292,7 @@ void box_changed(struct box *b) {
     if (now != was && entered[now])
         entered[now](b);
     else if (now == BOX_RUNNING)
-        release(b, true, NULL, b->report);
+        release(b, true, NULL, "it runs already");
     else if (now == BOX_STOPPED)
         release(b, false, NULL, "it was stopped already");
     if (now != was) /* once the word beside the state is right too */

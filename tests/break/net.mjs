@@ -269,7 +269,7 @@ test('break, interrupted at whatever moment, leaves nothing', async () => {
         const child = spawn(first, words, { env, cwd: '/', stdio: 'ignore' });
         await pause(ms);
         child.kill('SIGINT');
-        assert.equal((await ended(child)).status, 125);
+        assert.equal((await ended(child)).status, 130);
     }));
     assert.deepEqual([...fs.readdirSync(tmp), ...cages.containers('root')], []);
     // There a run of somebody else has such files too, for some seconds.

@@ -1,4 +1,6 @@
 /* The real command line through a real relay to a double of the fleet. */
+#include "base/clock.h"
+#include "base/fs.h"
 #include "base/own.h"
 #include "double.h"
 #include "relay_world.h"
@@ -122,6 +124,58 @@ static void send_waits_for_the_report(void **state) {
     assert_int_equal(unknown.status, EXIT_FAILED);
     own_ran struct ran hostile = RUN("", "send", "demo", "printf '\\033[2Jx\\r'", "--wait");
     assert_string_equal(buf_text(&hostile.out), "\\x1b[2Jx\\r\n");
+}
+
+/* Waits until the process has a handler for the signal. */
+static bool catches(pid_t pid, int signo) {
+    own_free char *path = xasprintf("/proc/%d/status", (int)pid);
+    for (int64_t until = clock_mono_ns() + (int64_t)WAIT_MS * 1000000; clock_mono_ns() < until;) {
+        own_buf struct buf status = {0};
+        own_err err_t e = fs_read(path, 1 << 16, &status);
+        const char *row = e ? NULL : strstr(buf_text(&status), "\nSigCgt:");
+        if (row && strtoull(row + strlen("\nSigCgt:"), NULL, 16) >> (signo - 1) & 1)
+            return true;
+        poll(NULL, 0, 5);
+    }
+    return false;
+}
+
+/* Until one of its lines has this in it. */
+static void await_line(int fd, const char *what) {
+    struct buf seen = {0};
+    while (!strstr(buf_text(&seen), what)) {
+        struct pollfd p = {fd, POLLIN, 0};
+        char chunk[4096];
+        ssize_t n = poll(&p, 1, WAIT_MS) > 0 ? read(fd, chunk, sizeof chunk) : -1;
+        if (n <= 0)
+            fail_msg("no \"%s\" in: %s", what, buf_text(&seen));
+        buf_add(&seen, chunk, (size_t)n);
+    }
+    buf_free(&seen);
+}
+
+/* Interrupted once it has said `first` (NULL: once SIGINT is its own), it says `last` and ends with 130. */
+static void interrupted(struct world *w, const char *first, const char *last, char *const argv[]) {
+    int err[2];
+    assert_int_equal(pipe2(err, O_CLOEXEC), 0);
+    own_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pid_t pid = world_cli(w, (int[]){null, null, err[1]}, argv);
+    close(err[1]);
+    if (first)
+        await_line(err[0], first);
+    else
+        assert_true(catches(pid, SIGINT));
+    kill(pid, SIGINT);
+    await_line(err[0], last);
+    assert_int_equal(reap(pid), 128 + SIGINT);
+    close(err[0]);
+}
+
+static void what_goes_on_after_ctrl_c_is_said(void **state) {
+    struct world *w = *state;
+    interrupted(w, "`agent-cage start demo`", "the message stays",
+                (char *[]){"agent-cage", "send", "demo", "later", "--wait", NULL});
+    interrupted(w, NULL, "the warden goes on with it", (char *[]){"agent-cage", "stop", "demo", NULL});
 }
 
 static void send_streams_json(void **state) {
@@ -454,6 +508,7 @@ int main(void) {
         EACH(ls_lists_and_disarms),
         EACH(status_shows_the_strip),
         EACH(send_waits_for_the_report),
+        EACH(what_goes_on_after_ctrl_c_is_said),
         EACH(send_streams_json),
         EACH(exec_passes_pipes_and_statuses),
         EACH(exec_copies_files),

@@ -122,8 +122,11 @@ static void on_say(const struct msg *q) {
     if (!known(q->fleet_say.cookie, agent))
         return;
     uint64_t id = ++last_id;
+    bool later = !strcmp(text, "later");
     event(agent, id, "queued", 0, text);
-    finish(q->fleet_say.cookie, 0, id, "");
+    finish(q->fleet_say.cookie, 0, id, later ? "it gets the message as soon as it runs" : "");
+    if (later)
+        return;
     event(agent, id, "started", 0, "");
     if (!strcmp(text, "refuse") || !strcmp(text, "unknown")) {
         event(agent, id, !strcmp(text, "refuse") ? "refused" : "unknown", 0, "because");
@@ -222,6 +225,8 @@ static void on_forget(uint64_t cookie) {
 
 static void on_order(const struct msg *q) {
     if (!known(q->fleet_order.cookie, q->fleet_order.agent.p))
+        return;
+    if (!strcmp(q->fleet_order.order.p, "stop")) /* one that takes its time */
         return;
     own_free char *text = xasprintf("%s of %s: done", q->fleet_order.order.p, q->fleet_order.agent.p);
     finish(q->fleet_order.cookie, 0, 0, text);

@@ -44,17 +44,28 @@ static int manager_link(uint64_t agents) {
     return fd;
 }
 
-static void ask_order(int fd, const char *order, const char *agent, uint64_t status) {
+static void order_end(int fd, const char *order, const char *agent, struct msg *ret) {
     struct msg m = {.type = MSG_ask_order};
     m.ask_order.cookie = 42;
     m.ask_order.order = bytes_of(order);
     m.ask_order.agent = bytes_of(agent);
     say(fd, &m);
+    expect(fd, MSG_ret_order, ret);
+    assert_int_equal(ret->ret_order.cookie, 42);
+}
+
+static void ask_order(int fd, const char *order, const char *agent, uint64_t status) {
     own_msg struct msg r = {0};
-    expect(fd, MSG_ret_order, &r);
-    assert_int_equal(r.ret_order.cookie, 42);
+    order_end(fd, order, agent, &r);
     if (r.ret_order.status != status)
         fail_msg("%s %s: status %d: %s", order, agent, (int)r.ret_order.status, r.ret_order.text.p);
+}
+
+static void ask_order_says(int fd, const char *order, const char *agent, const char *what) {
+    own_msg struct msg r = {0};
+    order_end(fd, order, agent, &r);
+    assert_int_equal(r.ret_order.status, EXIT_OK);
+    assert_non_null(strstr(r.ret_order.text.p, what));
 }
 
 static uint64_t op_end(int fd, char text[1025]) {
@@ -221,6 +232,7 @@ static void makes_and_removes_a_bare_agent(void **state) {
     assert_int_equal(op_new(op, "bert", "bare", text), EXIT_POLICY);
     ask_order(manager, "stop", "bert", EXIT_OK);
     ask_order(manager, "start", "bert", EXIT_OK);
+    ask_order_says(manager, "start", "bert", "runs already");
     pid_t agent = world_pid(&w, "bert.agent");
     kill(agent, SIGKILL);
     await_state(manager, "starting");
