@@ -248,8 +248,8 @@ static err_t start(struct run *r) {
 /* Reads what is there; bytes over the bound are read and dropped, so the program never blocks on us. */
 static void take(int *fd, struct buf *to) {
     char chunk[16384];
-    for (;;) {
-        ssize_t n = *fd >= 0 ? read(*fd, chunk, sizeof chunk) : -1;
+    while (*fd >= 0) {
+        ssize_t n = read(*fd, chunk, sizeof chunk);
         if (n > 0) {
             size_t room = to->len < PROC_OUTPUT_MAX ? PROC_OUTPUT_MAX - to->len : 0;
             buf_add(to, chunk, (size_t)n < room ? (size_t)n : room);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -181,6 +182,27 @@ static void ends_when_it_is_told(void **state) {
 }
 
 /* The pipe's writing end is the sleeper's alone once the runner is dead. */
+static volatile sig_atomic_t ticks;
+
+static void on_tick(int signo) {
+    (void)signo;
+    if (++ticks > 200) /* ten seconds: it does not end */
+        _exit(99);
+}
+
+static void goes_on_after_a_signal(void **state) {
+    (void)state;
+    struct sigaction was;
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_tick}, &was);
+    struct itimerval each = {{0, 50000}, {0, 50000}}, off = {0};
+    setitimer(ITIMER_REAL, &each, NULL);
+    int status = sh((struct proc_spec){0}, "sleep 0.5; exit 3");
+    setitimer(ITIMER_REAL, &off, NULL);
+    sigaction(SIGALRM, &was, NULL);
+    assert_int_equal(WEXITSTATUS(status), 3);
+    assert_true(ticks > 0);
+}
+
 static void dies_with_its_runner(void **state) {
     (void)state;
     int ends[2];
@@ -214,6 +236,7 @@ int main(void) {
         cmocka_unit_test(kills_the_group_when_time_is_up),
         cmocka_unit_test(does_not_wait_for_a_grandchild),
         cmocka_unit_test(ends_when_it_is_told),
+        cmocka_unit_test(goes_on_after_a_signal),
         cmocka_unit_test(dies_with_its_runner),
         cmocka_unit_test(says_what_could_not_run),
         cmocka_unit_test(leaks_nothing),
