@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -91,16 +92,41 @@ static void show(const struct check *c, enum standing s, const struct finding *f
     json_array_append_new(o->checks, j);
 }
 
-static void run_checks(const struct doctor *d, struct outcome *o) {
+/* ---- its end before its time ---- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int signo) {
+    static const char text[] = "\nending as soon as this check is over; once more ends it at once\n";
+    caught = signo;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+/* The first one lets the check that is at work end, so that nothing of it stays; a second one does not: a check may hang. */
+static void catch_signals(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < COUNT(signals); i++)
+        sigaction(signals[i],
+                  &(struct sigaction){.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_RESETHAND}, NULL);
+}
+
+static err_t interrupted(void) {
+    return caught ? err_new(128 + caught, "interrupted") : NULL;
+}
+
+static err_t run_checks(const struct doctor *d, struct outcome *o) {
     for (size_t t = 0; t < COUNT(all); t++)
         for (const struct check *c = all[t]; c->name; c++) {
             struct finding f = {.means = c->means, .mend = c->mend};
             enum standing s = c->look(d, &f);
-            show(c, s, &f, o);
+            if (!caught)
+                show(c, s, &f, o);
             o->count[s]++;
             buf_free(&f.found);
             free(f.words);
+            TRY(interrupted());
         }
+    return NULL;
 }
 
 static void show_removed(const struct leftover *l, const struct err *why, struct outcome *o) {
@@ -139,6 +165,7 @@ static err_t clean(const struct doctor *d, struct outcome *o) {
             show_removed(&left.v[i], e, o);
             o->failed |= e != NULL;
             removed += !e;
+            TRY(interrupted());
         }
         if (!left.n)
             break;
@@ -196,7 +223,10 @@ static err_t doctor_open(struct doctor *d) {
                                        .harness_dir = path_of(DIR_LIB "/harness")};
     /* An ordinary user's podman would make folders and leave a process: only what it is called is asked. */
     d->host_why = text_of(d->root ? host_read(&d->host) : host_read_plain(&d->host));
-    return d->root ? make_dir(d) : NULL;
+    if (!d->root)
+        return NULL;
+    catch_signals();
+    return make_dir(d);
 }
 
 static void finish(struct outcome *o) {
@@ -225,7 +255,7 @@ err_t verb_doctor(const struct call *call, int *ret_status) {
     if (cleaning)
         TRY(clean(&d, &o));
     if (!cleaning || as_json)
-        run_checks(&d, &o);
+        TRY(run_checks(&d, &o));
     if (!cleaning || as_json)
         finish(&o);
     *ret_status = o.failed || o.count[STANDS_LACKS] ? 1 : 0;

@@ -2,6 +2,7 @@
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -20,6 +21,7 @@ exec unshare --mount --propagation unchanged sh -c 'mount --make-private "$(stat
 `, { mode: 0o755 });
 process.env.AGENT_CAGE_BINARY = wrapper;
 const { Fleet, binary, names } = await import('./lib/fleet.mjs');
+const { until } = await import('./lib/until.mjs');
 const fleet = await Fleet.start();
 after(() => fs.rmSync(dir, { recursive: true })); // behind the fleet's own end
 fleet.new('there');
@@ -71,6 +73,18 @@ test('doctor --json is an array of judgements', () => {
     for (const c of checks) {
         assert.deepEqual(Object.keys(c), ['name', 'status', 'found', 'means', 'mend']);
         assert.match(c.status, /^(ok|note|lacks)$/, c.name);
+    }
+});
+
+test('doctor, interrupted, leaves nothing of what it tried', async () => {
+    const left = () => fs.readdirSync(fleet.path('run')).filter(n => n.startsWith('agent-cage-doctor-'));
+    for (const [signal, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) {
+        const child = fleet.spawn(['doctor'], { stdio: 'ignore' });
+        const ended = once(child, 'exit');
+        await until('its folder', 20_000, () => left().length > 0);
+        child.kill(signal);
+        assert.deepEqual(await ended, [128 + number, null]);
+        assert.deepEqual(left(), []);
     }
 });
 
