@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -30,6 +31,7 @@ static pid_t wanting(int *ret_said) {
     assert_int_equal(pipe2(said, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves it waiting */
         own_free char *root = NULL;
         own_free char *images = xasprintf("%s/images", scratch_dir);
         own_err err_t e = image_workbench(images, say, &said[1], &root);
