@@ -114,8 +114,11 @@ static void tell_lines(void *ctx, const struct buf *errors) {
     }
 }
 
-static err_t bootstrap(const char *root, const struct build *b) {
+/* What it puts aside for itself (keys, configuration) is in `aside`: it leaves that behind when it is killed. */
+static err_t bootstrap(const char *root, const char *aside, const struct build *b) {
     own_words struct words w = {0};
+    own_free char *tmpdir = xasprintf("TMPDIR=%s", aside);
+    const char *const env[] = {"PATH=" PROC_PATH, "LC_ALL=C.UTF-8", "HOME=/root", tmpdir, NULL};
     own_free char *list = package_list();
     struct teller t = {b, 0};
     static const char *const apart[] = {"unshare", "--mount",      "--pid",
@@ -133,6 +136,7 @@ static err_t bootstrap(const char *root, const struct build *b) {
     words_add(&w, SUITE);
     words_add(&w, root);
     struct proc_spec p = {.argv = words_argv(&w),
+                          .env = env,
                           .timeout_ms = BUILD_TIMEOUT_MS,
                           .until = b->stop,
                           .with_us = true,
@@ -155,7 +159,10 @@ static err_t make_workbench(const char *root, const struct build *b) {
     own_free char *program = proc_find("mmdebstrap");
     if (!program)
         return err_new(EXIT_NOTFOUND, "the workbench image cannot be made: mmdebstrap is not installed");
-    TRY(bootstrap(root, b));
+    own_free char *aside = xasprintf("%s.aside", root);
+    TRY(fs_dir(aside, 0, 0, 0755));
+    TRY(bootstrap(root, aside, b));
+    TRY(fs_remove(aside));
     tell(b, "taking set-uid programs away, adding mount points...");
     TRY(tree_disarm(root));
     TRY(tree_furnish(root, true));
