@@ -164,7 +164,8 @@ static long start(struct child *c, int cgroup) {
     return pid == -ENOENT ? -ENODEV : pid; /* either says that the cgroup was removed */
 }
 
-/* Until the child shares nothing with us any more. False: it had to be killed for that. */
+/* Until the child shares nothing with us any more. False: it had to be killed for that. No signal comes meanwhile: errno is the
+ * child's too, and an interrupted wait would write EINTR over why its exec failed. */
 static bool await(struct child *c, pid_t pid) {
     int64_t end = clock_mono_ns() + START_MS * 1000000LL;
     for (bool killed = false;;) {
@@ -178,6 +179,17 @@ static bool await(struct child *c, pid_t pid) {
             return !killed;
         syscall(SYS_futex, &c->shares, FUTEX_WAIT, 1, &wait, NULL, 0);
     }
+}
+
+/* Makes the child and waits for it. *ret_let_go as await() tells; nothing of both when there is no child. */
+static long start_and_await(struct child *c, int cgroup, bool *ret_let_go) {
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    long pid = start(c, cgroup);
+    *ret_let_go = pid >= 0 && await(c, (pid_t)pid);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return pid;
 }
 
 static err_t err_because(int errnum, err_t e) {
@@ -200,13 +212,14 @@ static err_t explain(const struct spawn *s, enum step step, int error) {
 
 err_t spawn(const struct spawn *s, pid_t *ret_pid) {
     struct child c = {.what = s};
-    long pid = start(&c, s->cgroup);
+    bool let_go;
+    long pid = start_and_await(&c, s->cgroup, &let_go);
     if (pid == -EAGAIN || pid == -ENOMEM)
         return err_sys((int)-pid, "no new process can be made: the room's limit of processes or memory is "
                                   "reached; end what runs there");
     if (pid < 0)
         return err_sys((int)-pid, "no new process can be made");
-    if (!await(&c, (pid_t)pid)) {
+    if (!let_go) {
         waitpid((pid_t)pid, NULL, 0);
         return err_sys(ETIMEDOUT, "the command could not be started: its folder or its file does not answer");
     }
@@ -221,10 +234,10 @@ err_t spawn(const struct spawn *s, pid_t *ret_pid) {
 int spawn_probe(int cgroup, int procs) {
     const struct spawn nothing = {.procs = procs};
     struct child c = {.what = &nothing};
-    long pid = start(&c, cgroup);
+    bool let_go;
+    long pid = start_and_await(&c, cgroup, &let_go);
     if (pid < 0)
         return (int)-pid;
-    await(&c, (pid_t)pid);
     waitpid((pid_t)pid, NULL, 0);
     return c.error;
 }

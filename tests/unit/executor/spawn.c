@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+enum { STARTS = 2000 };
 
 static char dir[] = "/tmp/unit-spawn-XXXXXX";
 
@@ -22,7 +26,7 @@ static err_t start(const char *exe, const char *cwd, const char *text, int out, 
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(null, F_DUPFD_CLOEXEC, 10);
     int high_out = fcntl(out >= 0 ? out : null, F_DUPFD_CLOEXEC, 10);
     struct spawn s = {.exe = exe,
-                      .path = "/nowhere:/usr/bin:/bin",
+                      .path = "/n:/o:/w:/h:/e:/r:/nowhere:/usr/bin:/bin",
                       .args = {words + 1},
                       .env = env,
                       .cwd = cwd,
@@ -97,6 +101,31 @@ static void test_script(void **state) {
     expect_says("./script", dir, "x", "script -c\n");
 }
 
+static void heard(int signo) {
+    (void)signo;
+}
+
+/* Whoever runs under this uid can send signals: one that interrupts the wait is not taken for why a folder has no such program. */
+static void test_signals_meanwhile(void **state) {
+    (void)state;
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = heard}, NULL);
+    pid_t sender = fork();
+    if (!sender)
+        for (prctl(PR_SET_PDEATHSIG, SIGKILL); !kill(getppid(), SIGUSR1);)
+            ;
+    for (int i = 0; i < STARTS; i++) {
+        pid_t pid;
+        err_t e = start("true", "/", "", -1, &pid);
+        if (e)
+            fail_msg("start %d: %s", i, err_text(e));
+        while (waitpid(pid, NULL, 0) < 0)
+            assert_int_equal(errno, EINTR);
+    }
+    kill(sender, SIGKILL);
+    while (waitpid(sender, NULL, 0) < 0)
+        assert_int_equal(errno, EINTR);
+}
+
 static int make_dir(void **state) {
     (void)state;
     signal(SIGPIPE, SIG_IGN); /* as in the broker */
@@ -112,6 +141,7 @@ static int drop_dir(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_child),
-                                       cmocka_unit_test(test_script)};
+                                       cmocka_unit_test(test_script),
+                                       cmocka_unit_test(test_signals_meanwhile)};
     return cmocka_run_group_tests(tests, make_dir, drop_dir);
 }
