@@ -9,6 +9,7 @@
 #include "sealed/ground.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *const verdicts[] = {[GREEN] = "green", [RED] = "red", [NOT_JUDGED] = "not judged"};
 
@@ -88,8 +89,11 @@ static void tell(void *ctx, const char *line) {
     fprintf(stderr, "agent-cage: workbench: %s\n", line);
 }
 
-/* What a cage of its own stands on, before the probe's time begins: an image is minutes in the making. */
+/* What a cage of its own stands on, before the probe's time begins: an image is minutes in the making. An ordinary user makes none, and
+ * stands on more inside the user namespace that the probe's run enters. */
 static err_t stand(void) {
+    if (geteuid() != 0)
+        return NULL;
     own_ground struct ground g = {0};
     return ground_open(tell, NULL, &g);
 }
