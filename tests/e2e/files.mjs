@@ -56,6 +56,7 @@ for (const name of ['pod', 'bare']) {
         assert.equal(fleet.exec(name, 'cat', `${inbox[name]}/note-2.txt`).stdout, 'hello\n');
         assert.doesNotMatch(sent.stdout, new RegExp(`^${inbox[name]}`)); // the report alone
         assert.match(run('send', name, 'true', '--file', 'note.txt').stdout, new RegExp(`^${inbox[name]}/note-3\\.txt\n${name} has it as #\\d+\n$`));
+        run('send', name, 'true', '--wait'); // its report is not to be taken for one of the chat's
         const chat = fleet.cage({ input: `/use ${name}\n/file ${here}/note.txt\n` }, 'chat', name).stdout;
         assert.match(chat, /terminal:0 sent a file, 6 bytes: .*\/note-4\.txt/);
     });
