@@ -379,7 +379,7 @@ static void refused_for_good(void **state) {
 static void its_end_is_told(void **state) {
     (void)state;
     all->next = INVALID_GRANT;
-    begin(3);
+    begin(6);
     WAIT_FOR(noted("send /auth"));
     assert_int_equal(status(), 200);
     assert_int_equal(all->over, 0);
